@@ -38,4 +38,5 @@ export * from "./runs/models.ts";
 export * from "./runs/run.ts";
 export * from "./runs/task-run.ts";
 export * from "./sandboxes/network.ts";
+export * from "./sandboxes/price.ts";
 export * from "./sandboxes/sandbox.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { BuildId } from "@slipway/contract";
+import type { BuildId, ComputePrice } from "@slipway/contract";
 import { hasEnded, type NewEvent, report, type Work } from "@slipway/engine";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { openUsedPorts } from "@slipway/sandbox/local/preview";
@@ -7,6 +7,7 @@ import type { Building, BuildingPorts } from "./compose.ts";
 import { readAll } from "./work/all-records.ts";
 import { createAttempts } from "./work/attempts/attempts.ts";
 import { openBuildSecrets } from "./work/build-secrets.ts";
+import { payForSandboxes } from "./work/compute/pay.ts";
 import { createDummies } from "./work/gates/checks/dummies.ts";
 import { createGates } from "./work/gates/gates.ts";
 import { endAllButMain, endUnwantedRuns } from "./work/left-behind.ts";
@@ -23,6 +24,7 @@ import { createWorkspaces } from "./work/workspaces/workspaces.ts";
 
 export interface BuildingParts extends BuildingPorts {
   readonly provider: SandboxProvider;
+  readonly price: ComputePrice;
   readonly stateDirectory: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Undefined: main is not pushed. */
@@ -33,7 +35,7 @@ export interface BuildingParts extends BuildingPorts {
 
 /** Does the tasks of builds, from an attempt's first file to main and its preview. */
 export function createBuilding(parts: BuildingParts): Building {
-  const { provider, store, bridge, gateway, reports, note, stateDirectory, environment, clock, warn } = parts;
+  const { name, store, bridge, gateway, reports, note, stateDirectory, environment, clock, warn } = parts;
   const directory = join(stateDirectory, "builds");
   const repositories = createRepositories({ directory, environment });
   const repositoryOf = (build: BuildId) => join(repositories.directoryOf(build), repositoryName);
@@ -46,6 +48,22 @@ export function createBuilding(parts: BuildingParts): Building {
       warn(`${build}: ${(error as Error).message}`);
     }
   };
+  const paid = payForSandboxes(parts.provider, {
+    price: parts.price,
+    ledger: store.ledger,
+    holder: name,
+    clock,
+    warn,
+    refused({ build, budgetMicroUsd }) {
+      // A build that is paused already asks again when it is resumed.
+      const pause = async () => {
+        if ((await store.builds.get(build)).status !== "running") return;
+        await tell(build, report("compute.refused", null, { budgetMicroUsd }));
+      };
+      pause().catch((error: Error) => warn(`${build}: ${error.message}`));
+    },
+  });
+  const { provider } = paid;
   const recorded = recordSandboxes(provider, { store, tell, clock });
   const workspaces = createWorkspaces({ provider: recorded, repositories, secrets });
   const previews = createPreviews({
@@ -55,6 +73,7 @@ export function createBuilding(parts: BuildingParts): Building {
     directory,
     usedPorts: openUsedPorts(join(stateDirectory, "preview-ports")),
     insteadOf: async (build, commit) => insteadText(await readInstead({ store, repositoryOf }, build, commit)),
+    isUnderway: async (build) => !hasEnded(await store.builds.get(build)),
     onReady: (build, address) => void tell(build, report("preview.ready", `preview.ready:${address}`, { address })),
     onTrouble(build, reason) {
       warn(`${build}: ${reason}`);
@@ -127,6 +146,7 @@ export function createBuilding(parts: BuildingParts): Building {
   };
   return {
     work,
+    provider,
     dummiesFor: ({ id }, planning) =>
       createDummies({ provider: recorded, labels: { build: id, purpose: "checker", planning } }),
     makeMain: attempts.makeMain,
@@ -140,6 +160,7 @@ export function createBuilding(parts: BuildingParts): Building {
       await attempts[Symbol.asyncDispose]();
       await previews[Symbol.asyncDispose]();
       await workspaces[Symbol.asyncDispose]();
+      await paid[Symbol.asyncDispose]();
     },
   };
 }

@@ -6,6 +6,7 @@ import type { BuildId, BuildSettings, BuildSource } from "@slipway/contract";
 import type { Bridge, Dummies, NoteWork, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
 import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
+import type { SandboxProvider } from "@slipway/sandbox";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import { type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
@@ -46,10 +47,11 @@ export interface ServerSettings {
 export interface ServerOptions {
   /** Creates what runs in sandboxes. */
   readonly building: (parts: BuildingPorts) => Building;
-  /** `source`: what the build starts from, by its record. */
+  /** `source`: what the build starts from, by its record. `provider`: see `Building`. */
   readonly openRepository: (
     build: WorkingBuild,
     source: () => Promise<BuildSource | null>,
+    provider: SandboxProvider | undefined,
   ) => RepositoryReader & AsyncDisposable;
   readonly checkAgent?: BuildFaceParts["checkAgent"];
   readonly clock?: CoordinatorClock | undefined;
@@ -61,6 +63,8 @@ export interface ServerOptions {
 /** Does the tasks of builds, from the first attempt to main. A simulation has no repository and no previews. */
 export interface Building extends AsyncDisposable {
   readonly work: Work;
+  /** Of sandboxes that are paid for. Left out: there is nothing to pay. */
+  readonly provider?: SandboxProvider;
   /** `work` names what in the build they are for. */
   dummiesFor(build: WorkingBuild, work: string): Dummies;
   /** Creates the first commit of main, before planning. */
@@ -72,6 +76,8 @@ export interface Building extends AsyncDisposable {
 }
 
 export interface BuildingPorts {
+  /** This server's. */
+  readonly name: string;
   readonly store: Store;
   readonly bridge: Bridge;
   readonly gateway: Gateway;
@@ -119,14 +125,16 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   await secrets.sweep((build) => isUnderway(store, build));
   const reports = createReports(store);
   const notes = createNotes(store, name);
-  const building = parts.use(options.building({ store, bridge, gateway: models.gateway, reports, note: notes.note }));
+  const building = parts.use(
+    options.building({ name, store, bridge, gateway: models.gateway, reports, note: notes.note }),
+  );
   const planning = parts.use(
     createPlanning({
       store,
       models,
       clock,
       answersDirectory: join(stateDirectory, "answers"),
-      openRepository: (build) => options.openRepository(build, () => readSource(store, build.id)),
+      openRepository: (build) => options.openRepository(build, () => readSource(store, build.id), building.provider),
       dummiesFor: building.dummiesFor,
       makeMain: async (build) => await building.makeMain?.(build),
       passesWithout: async (...given) => (await building.passesWithout?.(...given)) ?? false,

@@ -8,7 +8,7 @@ import manifest from "../package.json" with { type: "json" };
 import { createAgentCheck } from "./agents.ts";
 import { createBuilding } from "./building.ts";
 import { composeServer, type ServerOptions, type ServerSettings } from "./compose.ts";
-import { readProcessConfig, type ServerConfig } from "./config.ts";
+import { computePriceOf, readProcessConfig, type ServerConfig } from "./config.ts";
 import { createApp } from "./http/app.ts";
 import { listenOnSocket } from "./http/listen.ts";
 import { takeServerLock } from "./lock.ts";
@@ -103,12 +103,14 @@ async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisp
   // Without working sandboxes a build would only fail, task by task.
   if (simulation === null) await provider.reconcile();
   const clock = { now: () => Date.now() };
+  const price = computePriceOf(config);
   const building: ServerOptions["building"] = (made) =>
-    createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn: log });
+    createBuilding({ ...made, provider, price, stateDirectory, environment, remote, clock, warn: log });
   return {
     warn: log,
     checkAgent: tools && createAgentCheck(tools, agentsDirectory),
-    openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
+    openRepository: ({ id }, source, paid = provider) =>
+      openRepository({ provider: paid, source, environment, labels: { build: id } }),
     building: simulation === null ? building : simulated(simulation.speed, name, parts),
   };
 }

@@ -5,14 +5,16 @@ import {
   type BuildLedger,
   type Cost,
   type CostDimension,
+  computeTermsSchema,
   type LedgerSettlement,
+  type OpenCompute,
   type Reservation,
   reservationSchema,
   settlementSchema,
 } from "@slipway/engine";
 import { type ExpressionBuilder, sql } from "kysely";
 import { z } from "zod";
-import { accept, toRow } from "./schema/codec.ts";
+import { accept, jsonText, toRow } from "./schema/codec.ts";
 import type { Clock, Queries, Trx } from "./schema/queries.ts";
 import { entryRow, type Tables } from "./schema/rows.ts";
 
@@ -31,7 +33,8 @@ export function createLedger(queries: Queries, clock: Clock): BuildLedger {
         .selectFrom("ledgerEntries")
         .select(["request", "reservedMicroUsd"])
         .where("holder", "=", holder)
-        .where("settledAt", "is", null);
+        .where("settledAt", "is", null)
+        .where("terms", "is", null);
       const open = await (build === undefined ? all : all.where(spentFor(build))).execute();
       const lost = { provider: "unknown", end: "lost", estimated: true } as const;
       let settled = 0;
@@ -39,6 +42,16 @@ export function createLedger(queries: Queries, clock: Clock): BuildLedger {
         if (await settle({ request, microUsd: reservedMicroUsd, ...lost })) settled++;
       }
       return settled;
+    },
+    async place(request, sandbox) {
+      await queries.updateTable("ledgerEntries").set({ sandbox }).where("request", "=", request).execute();
+    },
+    openCompute: () => readOpenCompute(queries),
+    async spentOn(sandbox) {
+      const { rows } = await sql<{ spentMicroUsd: number }>`
+        select ${whole(sql`sum(spent_micro_usd)`)} as "spentMicroUsd" from ledger_entries where sandbox = ${sandbox}
+      `.execute(queries);
+      return rows[0]?.spentMicroUsd ?? 0;
     },
     async balance(account) {
       const row = await queries
@@ -79,7 +92,7 @@ export async function setBudget(trx: Trx, account: string, microUsd: number): Pr
 }
 
 async function reserve(trx: Trx, reservation: Reservation, now: number): Promise<boolean> {
-  const { request, account, holder, kind, microUsd } = accept(reservationSchema, reservation);
+  const { request, account, holder, kind, microUsd, terms, sandbox } = accept(reservationSchema, reservation);
   const payer = await trx.selectFrom("accounts").selectAll().where("id", "=", account).executeTakeFirst();
   if (payer === undefined) return false;
   const known = await trx.selectFrom("ledgerEntries").selectAll().where("request", "=", request).executeTakeFirst();
@@ -101,6 +114,8 @@ async function reserve(trx: Trx, reservation: Reservation, now: number): Promise
       account,
       holder,
       kind,
+      sandbox,
+      ...toRow(entryRow.pick({ terms: true }), { terms }),
       reservedMicroUsd: microUsd,
       reservedAt: now,
     })
@@ -194,6 +209,30 @@ async function readCosts(queries: Queries, build: BuildId, dimension: CostDimens
     .orderBy(dimension)
     .execute();
 }
+
+async function readOpenCompute(queries: Queries): Promise<readonly OpenCompute[]> {
+  const rows = await queries
+    .selectFrom("ledgerEntries")
+    .select(["request", "account", "build", "holder", "sandbox", "terms", "reservedMicroUsd", "reservedAt"])
+    .where("settledAt", "is", null)
+    .where("terms", "is not", null)
+    .orderBy("reservedAt")
+    .orderBy("request")
+    .execute();
+  return rows.map((row) => openComputeRow.parse(row));
+}
+
+const openComputeRow = entryRow
+  .pick({
+    request: true,
+    account: true,
+    build: true,
+    holder: true,
+    sandbox: true,
+    reservedMicroUsd: true,
+    reservedAt: true,
+  })
+  .extend({ terms: jsonText(computeTermsSchema) });
 
 /** The build's own account, and those that belong to it. */
 function spentFor(build: BuildId) {

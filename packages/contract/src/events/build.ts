@@ -120,6 +120,8 @@ export const reportSchemas = {
   /** There was no money for the plan. */
   "remaining.refused": z.object({ round, budgetMicroUsd: count }),
   "remaining.unplannable": z.object({ round, message: text }),
+  /** There was no money for the next time of a sandbox. `budgetMicroUsd`: of the build, before it was asked for. */
+  "compute.refused": z.object({ budgetMicroUsd: count }),
 };
 
 /**

@@ -36,7 +36,7 @@ function applyAction(state: BuildState, action: BuildAction, nowMs: number): Bui
     case "pause-build":
       return timed(paused(state, action, nowMs), nowMs);
     case "resume-build":
-      return timed(withRefusedDue({ ...state, status: "running", pause: null }), nowMs);
+      return timed(withRefusedDue({ ...state, status: "running", pause: null, refusedMicroUsd: null }), nowMs);
     case "stage":
       return { ...state, planning: state.planning && { ...state.planning, step: "underway" } };
     case "check-satisfaction":

@@ -16,10 +16,15 @@ export function watchMoney(state: BuildState): BuildAction[] {
 }
 
 /** Or as good as out: there is too little left for what an attempt needs next. */
-function isOutOfMoney({ spentMicroUsd, settings, planning, progress, attempts }: BuildState): boolean {
+function isOutOfMoney(state: BuildState): boolean {
+  const { spentMicroUsd, settings, planning, progress, attempts, refusedMicroUsd } = state;
   const refused = attempts.some(({ pausedAtMs, outcome }) => pausedAtMs === null && isRefused(outcome, settings));
   return (
-    refused || planning?.step === "refused" || progress.step === "refused" || spentMicroUsd >= settings.budgetMicroUsd
+    refused ||
+    (refusedMicroUsd !== null && refusedMicroUsd >= settings.budgetMicroUsd) ||
+    planning?.step === "refused" ||
+    progress.step === "refused" ||
+    spentMicroUsd >= settings.budgetMicroUsd
   );
 }
 

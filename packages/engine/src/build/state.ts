@@ -82,6 +82,8 @@ export const buildDetails = z.object({
   spentMicroUsd: microUsd,
   /** The budget that the user was warned about. */
   warnedBudgetMicroUsd: microUsd.nullable(),
+  /** The budget with which there was no money for a sandbox. Null: since the last pause there was. */
+  refusedMicroUsd: microUsd.nullable().default(null),
   /** What comes before the tasks. Null: there is a plan. */
   planning: planning.nullable(),
   progress,
@@ -198,6 +200,7 @@ export function beginBuild(plan: Pick<Plan, "tasks">, settings: BuildSettings, n
     turnAtMs: nowMs,
     spentMicroUsd: 0,
     warnedBudgetMicroUsd: null,
+    refusedMicroUsd: null,
     grantedSlots: settings.slots,
     planning: null,
     tasks: plan.tasks.map(beginTask),

@@ -17,6 +17,17 @@ export const accountSchema = z.strictObject({
 });
 export type Account = Readonly<z.input<typeof accountSchema>>;
 
+/** What a reservation for a sandbox covers, as time that it runs. It does not run while it sleeps or is stopped. */
+export const computeTermsSchema = z.strictObject({
+  /** Of the sandbox. */
+  provider: name,
+  /** How long it had run before, and how long it may have run at the end of what is reserved. */
+  fromMs: z.int().min(0),
+  untilMs: z.int().min(0),
+  microUsdPerMs: z.number().min(0),
+});
+export type ComputeTerms = Readonly<z.output<typeof computeTermsSchema>>;
+
 export const reservationSchema = z.strictObject({
   /** Unique among all reservations. */
   request: name,
@@ -25,6 +36,10 @@ export const reservationSchema = z.strictObject({
   holder: name,
   kind: z.enum(["model", "compute"]),
   microUsd,
+  /** Of compute whose use can be found out later, by whoever settles it. Null: it is the holder's knowledge alone. */
+  terms: computeTermsSchema.nullable().default(null),
+  /** The sandbox, once there is one: see `place`. */
+  sandbox: name.nullable().default(null),
 });
 export type Reservation = Readonly<z.input<typeof reservationSchema>>;
 
@@ -46,6 +61,19 @@ export interface AccountBalance {
   readonly budgetMicroUsd: number;
   readonly spentMicroUsd: number;
   readonly reservedMicroUsd: number;
+}
+
+/** A reservation for a sandbox that is not settled. */
+export interface OpenCompute {
+  readonly request: string;
+  readonly account: string;
+  readonly build: BuildId | null;
+  readonly holder: string;
+  /** Null: it is not known whether the sandbox was made. */
+  readonly sandbox: string | null;
+  readonly terms: ComputeTerms;
+  readonly reservedMicroUsd: number;
+  readonly reservedAt: number;
 }
 
 export const costDimensions = ["task", "attempt", "agent", "gate", "provider"] as const;
@@ -72,9 +100,15 @@ export interface BuildLedger {
   extend(request: string, microUsd: number): Promise<boolean>;
   /** Replaces the reservation by what was spent, once. False: it is settled or unknown, and nothing changes. */
   settle(settlement: LedgerSettlement): Promise<boolean>;
+  /** Names the sandbox that a reservation is for. */
+  place(request: string, sandbox: string): Promise<void>;
+  /** All reservations for sandboxes that are not settled, the oldest first. */
+  openCompute(): Promise<readonly OpenCompute[]>;
+  /** What has been settled for a sandbox's time. */
+  spentOn(sandbox: string): Promise<number>;
   /**
    * Settles the reservations of a dead process, for one build or for all, at their whole amount: it may have been
-   * spent. Returns how many there were.
+   * spent. Leaves those with terms: what they cost can be found out. Returns how many there were.
    */
   abandon(holder: string, build?: BuildId): Promise<number>;
   balance(account: string): Promise<AccountBalance>;

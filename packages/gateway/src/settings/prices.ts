@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { SlipwayError, type Usage } from "@slipway/contract";
+import { type ComputePrices, computePricesSchema, SlipwayError, type Usage } from "@slipway/contract";
 import { z } from "zod";
 
 /** US dollars per million tokens, which is the same number as micro-USD per token. */
@@ -19,15 +19,25 @@ export type ModelPrice = z.output<typeof modelPriceSchema>;
 const priceTableSchema = z.strictObject({
   /** When the prices were looked up. */
   date: z.iso.date(),
-  models: z.record(z.string().regex(/^[a-z0-9-]+\/.+$/, "expected provider/model"), modelPriceSchema),
+  models: z.record(z.string().regex(/^[a-z0-9-]+\/.+$/, "expected provider/model"), modelPriceSchema).default({}),
+  compute: computePricesSchema.default({}),
 });
 export type PriceTable = ReadonlyMap<string, ModelPrice>;
 
-/** The built-in table, overridden by the models of the given file. */
-export function readPrices(overridesPath?: string): PriceTable {
+export interface Prices {
+  readonly models: PriceTable;
+  /** Of sandboxes, by their provider. */
+  readonly compute: ComputePrices;
+}
+
+/** The built-in table, overridden by the models and the providers of sandboxes of the given file. */
+export function readPrices(overridesPath?: string): Prices {
   const shipped = parsePrices(readFileSync(new URL("prices.json", import.meta.url), "utf8"), "prices.json");
-  if (overridesPath === undefined) return new Map(Object.entries(shipped));
-  return new Map(Object.entries({ ...shipped, ...parsePrices(readOverrides(overridesPath), overridesPath) }));
+  const own = overridesPath === undefined ? undefined : parsePrices(readOverrides(overridesPath), overridesPath);
+  return {
+    models: new Map(Object.entries({ ...shipped.models, ...own?.models })),
+    compute: { ...shipped.compute, ...own?.compute },
+  };
 }
 
 export function findPrice(prices: PriceTable, provider: string, model: string): ModelPrice {
@@ -57,7 +67,7 @@ function readOverrides(path: string): string {
   }
 }
 
-function parsePrices(text: string, name: string): Record<string, ModelPrice> {
+function parsePrices(text: string, name: string): z.output<typeof priceTableSchema> {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -65,7 +75,7 @@ function parsePrices(text: string, name: string): Record<string, ModelPrice> {
     throw new SlipwayError("invalid_settings", `${name} is not JSON: ${(error as Error).message}`, { cause: error });
   }
   const parsed = priceTableSchema.safeParse(json);
-  if (parsed.success) return parsed.data.models;
+  if (parsed.success) return parsed.data;
   const mistakes = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
   throw new SlipwayError("invalid_settings", `${name} is not a price table: ${mistakes.join("; ")}`);
 }

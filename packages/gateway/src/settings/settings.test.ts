@@ -101,7 +101,8 @@ test("a price table of one's own comes before the one that ships", () => {
     const path = join(directory, "prices.json");
     const price = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, maxOutputTokens: 4096 };
     writeFileSync(path, JSON.stringify({ date: "2026-01-01", models: { "ollama/*": price, "openai/gpt-5.4": price } }));
-    const prices = readPrices(path);
+    const { models: prices, compute } = readPrices(path);
+    expect(compute["modal"]).toMatchObject({ cpusPerCore: 2 });
     expect(findPrice(prices, "ollama", "anything")).toEqual({ ...price, hiddenThinking: "usual" });
     expect(findPrice(prices, "openai", "gpt-5.4")).toMatchObject(price);
     expect(findPrice(prices, "openai", "gpt-5-mini").input).toBeGreaterThan(0);
@@ -109,6 +110,30 @@ test("a price table of one's own comes before the one that ships", () => {
     expect(() => readPrices(path)).toThrow(expect.objectContaining({ code: "invalid_settings" }));
     writeFileSync(path, "{");
     expect(() => readPrices(path)).toThrow(expect.objectContaining({ code: "invalid_settings" }));
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
+
+test("a person's prices of sandboxes come before those that ship, and all mistakes in them are told at once", () => {
+  const directory = mkdtempSync(join(tmpdir(), "slipway-prices-"));
+  try {
+    const path = join(directory, "prices.json");
+    const write = (compute: unknown) => writeFileSync(path, JSON.stringify({ date: "2026-01-01", compute }));
+    write({ modal: { core: 0.1, memoryGib: 0, gpus: { T4: 1 } } });
+    const { compute, models } = readPrices(path);
+    expect(compute["modal"]).toMatchObject({ core: 0.1, cpusPerCore: 1, gpus: { T4: 1 } });
+    expect(compute["local"]).toMatchObject({ core: 0, memoryGib: 0 });
+    expect(models.size).toBeGreaterThan(0);
+    write({ Modal: { core: 1, memoryGib: 1 }, modal: { core: -1, gpus: { "T 4": 1, L4: "dear" }, second: 1 } });
+    expect(() => readGatewaySettings({ SLIPWAY_PRICES: path })).toThrow(
+      expect.objectContaining({
+        code: "invalid_settings",
+        message: expect.stringMatching(
+          /^(?=.*SLIPWAY_PRICES)(?=.*compute\.Modal)(?=.*modal\.core)(?=.*modal\.memoryGib)(?=.*T 4)(?=.*gpus\.L4)(?=.*second)/s,
+        ),
+      }),
+    );
   } finally {
     rmSync(directory, { recursive: true });
   }

@@ -1,4 +1,5 @@
 import {
+  type ComputePrices,
   type Environment,
   hasCode,
   type ModelRole,
@@ -8,13 +9,15 @@ import {
 } from "@slipway/contract";
 import { z } from "zod";
 import { type Endpoint, endpointVariables, readEndpoints, type ScriptedAddress } from "./endpoints.ts";
-import { type PriceTable, readPrices } from "./prices.ts";
+import { type Prices, type PriceTable, readPrices } from "./prices.ts";
 
 export interface GatewaySettings {
   /** `provider/model` for each role. */
   readonly models: Readonly<Record<ModelRole, string>>;
   readonly endpoints: readonly Endpoint[];
   readonly prices: PriceTable;
+  /** Of sandboxes, which are no model's business: the same file has them. */
+  readonly computePrices: ComputePrices;
   readonly timeouts: Timeouts;
   readonly retries: Retries;
   readonly cassettes: CassetteSettings | undefined;
@@ -68,7 +71,7 @@ const modelName = z.string().refine((name) => name.length <= 256 && /^[a-z][a-z0
 });
 const roleSchema = z.object(Object.fromEntries(modelRoles.map((role) => [modelVariable(role), modelName.optional()])));
 
-const priceFile = z.string().transform((path, context): PriceTable => {
+const priceFile = z.string().transform((path, context): Prices => {
   try {
     return readPrices(path);
   } catch (error) {
@@ -103,11 +106,13 @@ export function readGatewaySettings(
     all.push("SLIPWAY_CASSETTE_MODE is set and SLIPWAY_CASSETTES, their directory, is not.");
   }
   if (all.length > 0) throw settingsError(all);
+  const prices = settings.SLIPWAY_PRICES ?? readPrices();
   const modelOf = (role: ModelRole) => roles.settings[modelVariable(role)] ?? settings.SLIPWAY_MODEL;
   return {
     models: Object.fromEntries(modelRoles.map((role) => [role, modelOf(role)])) as Record<ModelRole, string>,
     endpoints: endpoints.endpoints,
-    prices: settings.SLIPWAY_PRICES ?? readPrices(),
+    prices: prices.models,
+    computePrices: prices.compute,
     timeouts: defaultTimeouts,
     retries: defaultRetries,
     cassettes: directory === undefined ? undefined : { directory, mode: mode ?? "auto" },

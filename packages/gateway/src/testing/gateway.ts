@@ -117,7 +117,8 @@ export function testSettings(baseUrl: string, dialects: Endpoint["dialects"] = [
   return {
     models: models as GatewaySettings["models"],
     endpoints: [{ provider: "test", baseUrl, dialects, key: testKey, keyVariable: "TEST_API_KEY" }],
-    prices: new Map([...readPrices(), ["test/*", price]]),
+    prices: new Map([...readPrices().models, ["test/*", price]]),
+    computePrices: {},
     timeouts: testTimeouts,
     retries: testRetries,
     cassettes: undefined,

@@ -18,6 +18,8 @@ export interface Witness {
   started(name: AttemptName, respawn: number): void;
   stepped(name: AttemptName, step: number): void;
   spent(name: AttemptName, microUsd: number): void;
+  /** A sandbox has begun its next life. */
+  handedOver(name: AttemptName): void;
 }
 
 /** The world as an attempt sees it. */
@@ -43,6 +45,8 @@ export class SimulatedAttempt {
   readonly #world: Surroundings;
   #sandbox: SandboxId;
   #createdAt: number;
+  /** When its present life began. */
+  #bornAt: number;
   #costMicroUsd = 0;
   #isDestroyed = false;
   #respawn: number;
@@ -68,6 +72,7 @@ export class SimulatedAttempt {
     this.#respawn = respawn;
     this.#isPaused = paused;
     this.#createdAt = world.clock.now();
+    this.#bornAt = this.#createdAt;
     this.#sandbox = newId("sbx", this.#createdAt);
     this.#begin();
   }
@@ -110,6 +115,7 @@ export class SimulatedAttempt {
     this.#silentSince = null;
     this.#isLost = false;
     this.#createdAt = this.#now;
+    this.#bornAt = this.#now;
     this.#costMicroUsd = 0;
     this.#sandbox = newId("sbx", this.#createdAt);
     this.#isDestroyed = false;
@@ -144,6 +150,8 @@ export class SimulatedAttempt {
   }
 
   #resume(): void {
+    // A pause stops the sandbox.
+    if (this.#isPaused) this.#bornAt = this.#now;
     this.#isPaused = false;
     if (this.#state === "refused") this.#proceed({});
     else if (this.#state === "working" && this.#cancelTimer === null) this.#work();
@@ -195,11 +203,35 @@ export class SimulatedAttempt {
     const leftMs = this.#leftMs ?? 0;
     this.#dueAt = this.#now + leftMs;
     const delayMs = isLast ? Math.max(0, leftMs - Math.floor(stepMs / 2)) : leftMs;
+    const lifeMs = this.#lifeMs;
+    if (lifeMs < delayMs) {
+      this.#cancelTimer = this.#world.clock.after(lifeMs, () => this.#handOver(leftMs - lifeMs));
+      return;
+    }
     this.#cancelTimer = this.#world.clock.after(delayMs, () => {
       this.#cancelTimer = null;
       if (isLast) this.#die(death.as === "died");
       else this.#finishStep();
     });
+  }
+
+  /** The step goes on where it was. */
+  #handOver(leftMs: number): void {
+    const { handoverMs = 0 } = this.#world.settings.life ?? {};
+    this.#leftMs = leftMs;
+    this.#bornAt = this.#now + handoverMs;
+    this.#dueAt = this.#bornAt + leftMs;
+    this.#world.witness?.handedOver(this.name);
+    this.#cancelTimer = this.#world.clock.after(handoverMs, () => {
+      this.#cancelTimer = null;
+      this.#work();
+    });
+  }
+
+  /** What is left of its present life. */
+  get #lifeMs(): number {
+    const { life } = this.#world.settings;
+    return life === undefined ? Number.POSITIVE_INFINITY : Math.max(0, this.#bornAt + life.lifetimeMs - this.#now);
   }
 
   #finishStep(): void {
@@ -239,7 +271,7 @@ export class SimulatedAttempt {
   /** The finished share of the current step. */
   #doneShare(): number {
     const leftMs = this.#cancelTimer === null ? (this.#leftMs ?? 0) : Math.max(0, this.#dueAt - this.#now);
-    return 1 - leftMs / this.#fate.stepMs;
+    return Math.max(0, 1 - leftMs / this.#fate.stepMs);
   }
 
   /** Reported once per sandbox. */

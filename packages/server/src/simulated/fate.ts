@@ -22,6 +22,8 @@ export interface SimulationSettings {
   readonly stageMs: Range;
   /** Plans per build: after the last one everything is satisfied. */
   readonly rounds: number;
+  /** How long a sandbox lives until its work is handed over to its next life, and how long that takes. Left out: for ever. */
+  readonly life?: { readonly lifetimeMs: number; readonly handoverMs: number };
   readonly shares: Shares;
 }
 

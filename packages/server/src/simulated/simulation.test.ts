@@ -2,6 +2,7 @@ import { type AttemptId, type BuildId, type End, endAs, newId } from "@slipway/c
 import type { AttemptWork, NewEvent, WorkingBuild } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { allEvents } from "../testing/all-events.ts";
+import { expectNothingLost, lasting } from "../testing/handovers.ts";
 import { numberedBuild } from "../testing/numbered-build.ts";
 import { attemptAt } from "../testing/plans.ts";
 import { openWorld } from "../testing/world.ts";
@@ -255,6 +256,15 @@ describe("a build", () => {
         reservedMicroUsd: 0,
       });
     }
+  });
+
+  test("hands its sandboxes over again and again, and loses no finished step", async () => {
+    const days: SimulationSettings = { ...lasting, tasks: [2, 2], estimateMinutes: [120, 150] };
+    await using world = await openWorld({ clock: createManualClock(), steps: days });
+    await world.start({ id: build });
+    await world.run();
+    await expectNothingLost(world, build);
+    expect(world.record.handovers.size).toBe(2);
   });
 
   test("has attempts that end as their fate has it", async () => {

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { type SimulationSettings, usualWorld } from "../simulated/fate.ts";
 import { createManualClock } from "../simulated/manual-clock.ts";
 import { allEvents } from "../testing/all-events.ts";
+import { expectNothingLost, lasting } from "../testing/handovers.ts";
 import { numberedBuild } from "../testing/numbered-build.ts";
 import { openWorld } from "../testing/world.ts";
 
@@ -35,6 +36,19 @@ test("a build of a day with 5,000 outcomes does not slow down", async () => {
   expect(world.clock.now() - beganMs).toBeGreaterThanOrEqual(24 * hourMs);
   // The first turns are those of the stages, and of a process that is not warm yet.
   expect(medianOf(turns.slice(-500))).toBeLessThanOrEqual(2 * medianOf(turns.slice(0, 500)));
+}, 600_000);
+
+test("a build of several days goes on in the next lives of its sandboxes, and loses no finished step", async () => {
+  const days: SimulationSettings = { ...lasting, tasks: [24, 24], estimateMinutes: [200, 240] };
+  await using world = await openWorld({ clock: createManualClock(), steps: days });
+  const build = numberedBuild(1);
+  const beganMs = world.clock.now();
+  await world.start({ id: build, timeoutMs: 700 * hourMs });
+  await world.run();
+  await expectNothingLost(world, build);
+  expect(world.clock.now() - beganMs).toBeGreaterThan(3 * 24 * hourMs);
+  const handovers = [...world.record.handovers.values()].reduce((sum, count) => sum + count);
+  expect(handovers).toBeGreaterThan(48);
 }, 600_000);
 
 function medianOf(values: readonly number[]): number {

@@ -10,7 +10,10 @@ const labels = { build, purpose: "gate" };
 function open() {
   const told: [string, string, unknown][] = [];
   const recorded = recordSandboxes(createFakeProvider(), {
-    store: { builds: { get: async () => ({ id: build, account: "ada", project: "shop" }) as BuildRecord } as never },
+    store: {
+      builds: { get: async () => ({ id: build, account: "ada", project: "shop" }) as BuildRecord } as never,
+      ledger: { spentOn: async () => 0 },
+    },
     async tell(_, { data }: NewEvent) {
       const { id, status, tasks, config } = (data as { sandbox: SandboxRecord }).sandbox;
       expect(tasks).toEqual([]);

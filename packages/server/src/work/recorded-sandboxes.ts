@@ -4,7 +4,7 @@ import type { Sandbox, SandboxProvider } from "@slipway/sandbox";
 import { sandboxChanged } from "./attempts/reports.ts";
 
 export interface RecordingParts {
-  readonly store: Pick<Store, "builds">;
+  readonly store: Pick<Store, "builds"> & { readonly ledger: Pick<Store["ledger"], "spentOn"> };
   /** Never fails. */
   tell(build: BuildId, event: NewEvent): Promise<void>;
   readonly clock: { now(): number };
@@ -25,7 +25,8 @@ export function recordSandboxes(provider: Provider, { store, tell, clock }: Reco
     void lanes.run(info.id, async () => {
       const record = await store.builds.get(build).catch(() => undefined);
       if (record === undefined) return;
-      await tell(build, sandboxChanged(record, null, info, { status, costMicroUsd: 0 }, clock.now()));
+      const costMicroUsd = await store.ledger.spentOn(info.id).catch(() => 0);
+      await tell(build, sandboxChanged(record, null, info, { status, costMicroUsd }, clock.now()));
     });
   };
   const recorded = <S extends Sandbox>(sandbox: S): S => ({

@@ -100,6 +100,34 @@ export function describeLedger(opened: () => OpenedStore): void {
     expect(await store.ledger.balance("run")).toMatchObject({ spentMicroUsd: 25, reservedMicroUsd: 40 });
   });
 
+  test("compute with terms is open until it is settled, whoever dies", async () => {
+    const { store } = opened();
+    const { ledger } = store;
+    const build = await drivenBuild(store);
+    await openRun(ledger, build);
+    const terms = { provider: "modal", fromMs: 0, untilMs: 600_000, microUsdPerMs: 0.0661 };
+    const compute = { holder: "server-1", kind: "compute", account: "run", terms } as const;
+    expect(await ledger.reserve({ ...compute, request: "a:0", microUsd: 100 })).toBe(true);
+    expect(await ledger.reserve({ ...compute, request: "b:0", microUsd: 50, sandbox: "sbx_b" })).toBe(true);
+    await ledger.reserve({ ...by, request: "c", account: "run", microUsd: 7 });
+    const openOf = async () => (await ledger.openCompute()).filter((entry) => entry.build === build);
+    expect(await openOf()).toMatchObject([
+      { request: "a:0", account: "run", holder: "server-1", sandbox: null, terms, reservedMicroUsd: 100 },
+      { request: "b:0", sandbox: "sbx_b", reservedMicroUsd: 50 },
+    ]);
+    await ledger.place("a:0", "sbx_a");
+    expect(await ledger.abandon("server-1", build)).toBe(1);
+    expect(await openOf()).toMatchObject([{ sandbox: "sbx_a" }, { sandbox: "sbx_b" }]);
+    expect(await ledger.settle({ request: "a:0", microUsd: 40, ...bill, provider: "modal" })).toBe(true);
+    expect(await ledger.settle({ request: "a:0", microUsd: 40, ...bill, provider: "modal" })).toBe(false);
+    expect(await openOf()).toMatchObject([{ request: "b:0" }]);
+    expect([await ledger.spentOn("sbx_a"), await ledger.spentOn("sbx_b")]).toEqual([40, 0]);
+    expect(await ledger.balance(build)).toMatchObject({ spentMicroUsd: 47, reservedMicroUsd: 50 });
+    expect(await ledger.costs(build, "provider")).toContainEqual(
+      expect.objectContaining({ of: "modal", spentMicroUsd: 40 }),
+    );
+  });
+
   test("of a build that another process takes over, only what the dead one had reserved for it is spent", async () => {
     const { store } = opened();
     const { ledger } = store;

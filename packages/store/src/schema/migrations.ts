@@ -3,7 +3,7 @@ import type { MigrationSet } from "../database/migrate.ts";
 
 export const storeMigrations: MigrationSet = {
   part: "store",
-  migrations: [createTables, addBellsAndPlans, dropTournaments, addGateParts, addWorkNotes, addDisputes],
+  migrations: [createTables, addBellsAndPlans, dropTournaments, addGateParts, addWorkNotes, addDisputes, addCompute],
 };
 
 /** `text?` may be null. A number other than `real` is a time, an amount of money or a count. */
@@ -52,6 +52,14 @@ async function addDisputes(trx: Transaction<object>): Promise<void> {
     openedAt: "whole",
     endedAt: "whole?",
   });
+}
+
+async function addCompute(trx: Transaction<object>): Promise<void> {
+  const entries = trx.schema.alterTable("ledgerEntries");
+  for (const name of ["sandbox", "terms"]) await entries.addColumn(name, "text").execute();
+  await index(trx, "ledgerEntries", ["sandbox"]);
+  const open = trx.schema.createIndex("ledger_entries_compute").on("ledgerEntries").column("reservedAt");
+  await open.where(sql<boolean>`settled_at is null and terms is not null`).execute();
 }
 
 async function createBuilds(trx: Transaction<object>): Promise<void> {

@@ -77,7 +77,7 @@ type LeaseRow = {
 type AccountRow = z.output<typeof accountSchema> & { spentMicroUsd: number; reservedMicroUsd: number };
 
 const { build, task, attempt, agent, gate } = accountSchema.shape;
-const { request, account, holder, kind } = reservationSchema.shape;
+const { request, account, holder, kind, terms, sandbox } = reservationSchema.shape;
 const { provider, end, role, model, usage } = settlementSchema.shape;
 /** One reservation and its settlement. It repeats the purpose of its account, so that sums need one query. */
 export const entryRow = z.strictObject({
@@ -100,6 +100,8 @@ export const entryRow = z.strictObject({
   usage: jsonText(usage.unwrap().unwrap()).nullable(),
   reservedAt: z.int(),
   settledAt: z.int().nullable(),
+  terms: jsonText(terms.unwrap().unwrap()).nullable(),
+  sandbox: sandbox.unwrap(),
 });
 
 type RecordTables = { [K in keyof typeof recordRows]: z.input<(typeof recordRows)[K]> };

@@ -65,6 +65,10 @@ export function observe(state: BuildState, fact: Fact, known: Known, nowMs: numb
       return ofBuild(state, known, { kind: "checkpoints", record: fact.data.checkpoint });
     case "ledger.spent":
       return { state: { ...state, spentMicroUsd: Math.max(state.spentMicroUsd, fact.data.microUsd) } };
+    case "compute.refused": {
+      const refusedMicroUsd = Math.max(state.refusedMicroUsd ?? 0, fact.data.budgetMicroUsd);
+      return { state: { ...state, refusedMicroUsd } };
+    }
     // The merge queue's, and what is only told.
     case "dispute.settled":
     case "order.dispute":

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import process from "node:process";
-import { type BuildId, type BuildView, type StartBuild, startBuildSchema } from "@slipway/contract";
+import { type BuildId, type BuildView, type ComputePrice, type StartBuild, startBuildSchema } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createAgentCheck } from "../../agents.ts";
 import { createBuilding } from "../../building.ts";
@@ -19,11 +19,15 @@ export interface ServerOptions {
   /** What answers for every model. */
   readonly program: ScriptedProgram;
   readonly remote?: RemoteSettings;
+  /** What sandboxes cost. Left out: nothing. */
+  readonly price?: ComputePrice;
 }
+
+const free = { core: 0, cpusPerCore: 1, memoryGib: 0, gpus: {}, snapshotGibMonth: 0 };
 
 /** A server with all its parts but HTTP. */
 export async function openServer(
-  { program, remote }: ServerOptions,
+  { program, remote, price = free }: ServerOptions,
   { directory, clock, stateDirectory, provider, agents, tools }: Place & SandboxesPart,
   held: AsyncDisposableStack,
 ) {
@@ -45,8 +49,10 @@ export async function openServer(
       warn,
       programs: { program },
       checkAgent: createAgentCheck(tools, agents),
-      openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
-      building: (made) => createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn }),
+      openRepository: ({ id }, source, paid = provider) =>
+        openRepository({ provider: paid, source, environment, labels: { build: id } }),
+      building: (made) =>
+        createBuilding({ ...made, provider, price, stateDirectory, environment, remote, clock, warn }),
     }),
   );
   const repository = (build: BuildId) =>

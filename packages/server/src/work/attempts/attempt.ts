@@ -1,16 +1,17 @@
-import { type End, endAs, SlipwayError } from "@slipway/contract";
+import { type End, endAs, type SandboxInfo, SlipwayError } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
+import { msToHandover, usualLife } from "../compute/life.ts";
 import { isFullDisk } from "../full-disk.ts";
 import { patiently } from "../planning/patience.ts";
 import type { Checkpointed } from "./checkpoints.ts";
 import { endByError, endOfRun, tellEnd } from "./ending.ts";
 import type { Kept } from "./kept.ts";
-import { endPlace, keepCheckpoint, leaveAttempt, pausePlace, tellSandbox } from "./leave.ts";
+import { endPlace, keepCheckpoint, leaveAttempt, restPlace, tellSandbox } from "./leave.ts";
 import { speakerOf } from "./names.ts";
 import { beginAttempt } from "./order.ts";
 import { newPlace, openPlace } from "./place.ts";
 import { attemptEnded } from "./reports.ts";
-import { followRun, mayAskAgain, startRun } from "./run.ts";
+import { followRun, mayAskAgain, openRunAccount, startRun } from "./run.ts";
 import type { Running } from "./running.ts";
 import type { SharedPart } from "./shared/shared.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
@@ -93,13 +94,16 @@ export class Attempt {
     this.#isWaiting = false;
     if (this.#isOver) return;
     const wanted = this.#wanted;
+    let budgetMicroUsd = 0;
     try {
+      // Read before money is asked for, so that a raise meanwhile counts.
+      ({ budgetMicroUsd } = await this.#world.store.ledger.balance(this.#world.build.id));
       const kept = await this.#open(wanted);
-      if (wanted.paused) return await this.#pause(kept);
+      if (wanted.paused) return await this.#rest(kept, "paused");
       if (this.#running === undefined) await this.#run(kept);
       if (wanted.answer !== null) await this.#running?.answer(wanted.answer);
     } catch (error) {
-      if (!this.#released.signal.aborted) await this.#fail(wanted, error);
+      if (!this.#released.signal.aborted) await this.#fail(wanted, error, budgetMicroUsd);
     }
   }
 
@@ -132,10 +136,12 @@ export class Attempt {
     const sandbox = await openPlace(this.#world, kept, signal);
     if (sandbox === undefined) return await tellEnd(this.#world, kept, endAs("runner_lost"));
     if (kept.sandbox === null) kept = await this.#keep(await newPlace(kept, sandbox));
-    await tellSandbox(this.#world, kept, await sandbox.info(), "running");
+    const info = await sandbox.info();
+    await tellSandbox(this.#world, kept, info, "running");
     const running = await startRun(this.#world, kept, sandbox, { signal, checkpointed: this.#checkpointed });
     this.#running = running;
     running.follow(() => this.#follow(kept, running));
+    this.#handOverInTime(running, info);
     await running.tellMain(await running.parts.repository.main());
   }
 
@@ -169,23 +175,45 @@ export class Attempt {
   }
 
   /** Reports that the attempt never came to a run. */
-  async #fail(wanted: AttemptWork, error: unknown): Promise<void> {
-    const { warn, build } = this.#world;
+  async #fail(wanted: AttemptWork, error: unknown, budgetMicroUsd: number): Promise<void> {
+    const { warn, build, report } = this.#world;
     if (!(error instanceof SlipwayError)) warn(`${build.id}, ${speakerOf(wanted)}: ${(error as Error).stack}`);
     await this.#letGo();
-    await this.#world.report([attemptEnded({ part: 0, ...wanted, ...this.#kept }, endByError(error))]);
+    const end = endByError(error);
+    const isRefused = end.reason === "budget" && this.#kept !== undefined;
+    if (isRefused)
+      await openRunAccount(this.#world, await this.#keep({ refusedMicroUsd: budgetMicroUsd }), budgetMicroUsd);
+    const life = { part: 0, ...wanted, ...this.#kept };
+    await report([attemptEnded(life, end, end.reason === "budget" ? budgetMicroUsd : undefined)]);
   }
 
   /** Stops the sandbox, and takes a checkpoint in case the sandbox is gone when the attempt resumes. */
-  async #pause(kept: Kept): Promise<void> {
+  async #rest(kept: Kept, phase: "paused" | "handover"): Promise<void> {
     await this.#letGo();
     try {
-      await pausePlace(this.#world, kept, this.#checkpointed);
+      await restPlace(this.#world, kept, phase, this.#checkpointed);
     } catch (error) {
       const { warn, build } = this.#world;
       // A resume checks whether the sandbox still exists.
-      warn(`${build.id}, ${speakerOf(kept)} is paused without a checkpoint: ${(error as Error).message}`);
+      warn(`${build.id}, ${speakerOf(kept)} rests (${phase}) without a checkpoint: ${(error as Error).message}`);
     }
+  }
+
+  /** Before the sandbox's life ends, gives it the next one: the runner continues from its last finished step. */
+  #handOverInTime(running: Running, info: SandboxInfo): void {
+    const { clock, life = usualLife } = this.#world;
+    const timer = setTimeout(
+      () => void this.#inLine(() => this.#handOver(running)),
+      msToHandover(info, life, clock.now()),
+    );
+    timer.unref();
+    running.listening.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  }
+
+  async #handOver(running: Running): Promise<void> {
+    if (this.#running !== running || this.#kept === undefined || this.#isOver) return;
+    await this.#rest(this.#kept, "handover");
+    await this.#reconcile();
   }
 
   readonly #checkpointed: Checkpointed = async (made) => {

@@ -182,6 +182,38 @@ it("an attempt whose sandbox died continues from its checkpoint and repeats no s
   await expectNothingLeft(site);
 });
 
+it("an attempt goes on in its sandbox's next life and repeats no finished step", async () => {
+  const lifetimeMs = 300_000;
+  let lives = 0;
+  const life = {
+    lifetimeMs,
+    get handoverMs() {
+      // Soon in the first life, never in the second.
+      return lives++ === 0 ? lifetimeMs - 25_000 : 0;
+    },
+  };
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: agent({
+      task: [{ run: "echo once >> once.txt" }, { write: "list.txt", content: "socks\n" }],
+      intent: [untilGo, satisfied],
+    }),
+    attempts: { life },
+  });
+  const { build, provider } = site;
+  await site.attempts.carryOut(build, [attemptAt("list")]);
+  const { checkpoint } = await site.reported("checkpoint.made", (data) => data["checkpoint"].phase === "handover");
+  const sandbox = await provider.get(checkpoint.sandbox);
+  await vi.waitFor(async () => expect((await sandbox.info()).state).toBe("running"), patient);
+  await sandbox.files.write("/tmp/go", "");
+  const offered = await site.reported("candidate.offered");
+  expect(offered).toMatchObject({ respawn: 0, offer: 1 });
+  expect(await filesOf(site, offered["commit"])).toEqual({ "list.txt": "socks\n", "once.txt": "once\n" });
+  expect(await site.reports("attempt.ended")).toEqual([]);
+  expect(lives).toBe(2);
+  await site.attempts.close(build, { cancelled: false });
+});
+
 it("an attempt of a build that another server took ends silently and continues when the build returns", async () => {
   const task = [untilGo, { write: "list.txt", content: "socks\n" }];
   await using site = await openWorld({ sandboxes: "local", model: agent({ task }), attempts: {} });

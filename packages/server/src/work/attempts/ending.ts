@@ -19,6 +19,7 @@ export async function endOfRun(world: AttemptSurroundings, end: End, { parts }: 
 
 /** The end of an attempt that an error kept from running. */
 export function endByError(error: unknown): End {
+  if (hasCode(error, "budget_exhausted")) return endAs("budget", error.message);
   const isOwn = error instanceof SlipwayError && error.retry === "never" && !mayPass(error);
   return endAs(isOwn ? "setup_failed" : "unavailable", error instanceof Error ? error.message : String(error));
 }

@@ -18,6 +18,7 @@ it("a sandbox's cost is reported as soon as the database is available", async ()
   const store = {
     ledger: {
       ...ledger,
+      spentOn: async () => 0,
       async balance(account: typeof run) {
         if (busy-- > 0) throw new SlipwayError("database_busy", "others write");
         return await ledger.balance(account);

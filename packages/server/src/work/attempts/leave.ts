@@ -21,8 +21,9 @@ const toldMs = 10_000;
 
 /** Whether the sandbox was ended because its disk was full. */
 export async function hasFilledDisk({ provider }: Pick<Leaving, "provider">, sandbox: SandboxId): Promise<boolean> {
-  const left = await provider.list();
-  if (left.some(({ id, state }) => id === sandbox && state === "running")) return false;
+  const left = (await provider.list()).find(({ id }) => id === sandbox);
+  if (left?.state === "running") return false;
+  if (left !== undefined) return left.reason === "out_of_disk";
   const signal = AbortSignal.timeout(toldMs);
   try {
     for await (const event of provider.events({ sandbox, signal })) {
@@ -63,14 +64,19 @@ export async function endPlace(
 }
 
 /** Stops the attempt's sandbox and takes a checkpoint of it, unless that is done. */
-export async function pausePlace(world: Leaving, kept: Kept, checkpointed: Checkpointed): Promise<void> {
+export async function restPlace(
+  world: Leaving,
+  kept: Kept,
+  phase: "paused" | "handover",
+  checkpointed: Checkpointed,
+): Promise<void> {
   if (kept.sandbox === null) return;
   const sandbox = await world.provider.get(kept.sandbox);
   const info = await sandbox.info();
   if (info.state === "stopped") return;
   await sandbox.stop();
   const { id: snapshot } = await sandbox.snapshot({ name: snapshotName(world.build, kept.id) });
-  await checkpointed({ sandbox: kept.sandbox, snapshot, phase: "paused" });
+  await checkpointed({ sandbox: kept.sandbox, snapshot, phase });
   await tellSandbox(world, kept, info, "stopped");
 }
 
@@ -92,7 +98,7 @@ export async function keepCheckpoint(
   for (const { id: left } of await leftPlaces({ provider }, build, kept)) await endSandbox(provider, left);
 }
 
-/** Reports a sandbox with the cost of its runs. `info`: as last seen. */
+/** Reports a sandbox with the cost of its runs and of its time. `info`: as last seen. */
 export async function tellSandbox(
   { build, clock, closing, report, store }: Omit<Leaving, "provider">,
   { id, task }: Pick<AttemptWork, "id" | "task">,
@@ -100,7 +106,8 @@ export async function tellSandbox(
   status: "running" | "stopped" | "destroyed",
 ): Promise<void> {
   const respawn = Number(info.labels["respawn"]);
-  const costMicroUsd = await whenDatabaseIsThere(() => costOf(store.ledger, id, respawn), closing);
+  const spend = async () => (await costOf(store.ledger, id, respawn)) + (await store.ledger.spentOn(info.id));
+  const costMicroUsd = await whenDatabaseIsThere(spend, closing);
   await report([sandboxChanged(build, task, info, { status, costMicroUsd }, clock.now())]);
 }
 

@@ -11,6 +11,7 @@ import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { readSource } from "../build-record.ts";
 import type { BuildSecrets } from "../build-secrets.ts";
+import type { Life } from "../compute/life.ts";
 import type { Repositories } from "../repository/repositories.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
@@ -32,6 +33,8 @@ export interface AttemptsParts {
   readonly report: (build: BuildId, events: readonly NewEvent[]) => Promise<void>;
   readonly note: NoteWork;
   readonly clock: { now(): number };
+  /** Of the sandboxes of attempts. Left out: the usual one. */
+  readonly life?: Life | undefined;
   readonly gatherMs?: SharedOptions["gatherMs"] | undefined;
   readonly warn: (message: string) => void;
 }

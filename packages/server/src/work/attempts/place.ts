@@ -1,8 +1,9 @@
 import { agentTool, runnerTools } from "@slipway/agent-host";
-import { type CreateSandboxInput, hasCode, maxLifetimeMs, type SandboxInfo, SlipwayError } from "@slipway/contract";
+import { type CreateSandboxInput, hasCode, type SandboxInfo, SlipwayError } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { projectPath, readText, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import type { BuildSecrets } from "../build-secrets.ts";
+import { type Life, usualLife } from "../compute/life.ts";
 import { patiently } from "../planning/patience.ts";
 import { packageEnvironment } from "../workspaces/install.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
@@ -13,6 +14,8 @@ export interface PlaceParts {
   readonly workspaces: Pick<Workspaces, "base">;
   readonly secrets: Pick<BuildSecrets, "of">;
   readonly agent: string;
+  /** Left out: the usual one. */
+  readonly life?: Life | undefined;
 }
 
 /** The label of attempts' sandboxes, by which any process finds them. */
@@ -65,7 +68,8 @@ async function findPlace(
     await sandbox.destroy();
   } catch (error) {
     // The sandbox has ended meanwhile.
-    if (!(error instanceof SlipwayError) || error.retry === "later") throw error;
+    const isLeft = error instanceof SlipwayError && (error.retry === "later" || error.code === "budget_exhausted");
+    if (isLeft || !(error instanceof SlipwayError)) throw error;
   }
   return undefined;
 }
@@ -95,7 +99,11 @@ function ifGone(error: unknown): undefined {
   if (!hasCode(error, "snapshot_not_found") && !hasCode(error, "sandbox_not_found")) throw error;
 }
 
-async function requestOf({ agent, secrets }: PlaceParts, build: WorkingBuild, { id, task, number, respawn }: Kept) {
+async function requestOf(
+  { agent, secrets, life = usualLife }: PlaceParts,
+  build: WorkingBuild,
+  { id, task, number, respawn }: Kept,
+) {
   const tool = agentTool(agent);
   return {
     tools: [...runnerTools, ...(tool === undefined ? [] : [tool])],
@@ -103,9 +111,10 @@ async function requestOf({ agent, secrets }: PlaceParts, build: WorkingBuild, { 
     env: { ...packageEnvironment },
     labels: { build: build.id, purpose, attempt: id, task, number: String(number), respawn: String(respawn) },
     idempotencyKey: `${id}:${respawn}`,
-    lifetimeMs: maxLifetimeMs,
+    lifetimeMs: life.lifetimeMs,
     idleMs: null,
-    onEnd: "destroy",
+    // It goes on with its files once there is time, or money, again.
+    onEnd: "stop",
   } satisfies CreateSandboxInput;
 }
 

@@ -47,8 +47,7 @@ export async function startRun(
   const id = runIdOf(kept.id, kept.respawn, kept.part);
   // Read before any of it is spent, so that a raise meanwhile counts.
   const { budgetMicroUsd } = await store.ledger.balance(build.id);
-  // Opened before the gateway does, with the task and attempt that spend. The build's account covers all.
-  await store.ledger.open({ id, build: build.id, task: kept.task, attempt: kept.id, agent, budgetMicroUsd });
+  await openRunAccount(world, kept, budgetMicroUsd);
   const exec = await findRunner(sandbox);
   const start = () =>
     startTaskRun({
@@ -76,6 +75,25 @@ export async function startRun(
     warn: (error) => signal.aborted || warn(`${kept.id} has no new checkpoint: ${error.message}`),
   });
   return new Running({ run, sandbox, checkpoints, repository, base, budgetMicroUsd, released: signal });
+}
+
+/**
+ * Opens the run's account before the gateway does, with the task and attempt that spend. The build's account covers all. A part
+ * of an attempt has one even if its sandbox could not be paid for.
+ */
+export async function openRunAccount(
+  { build, store, agent }: Pick<AttemptSurroundings, "build" | "store" | "agent">,
+  { id: attempt, task, respawn, part }: Kept,
+  budgetMicroUsd: number,
+): Promise<void> {
+  await store.ledger.open({
+    id: runIdOf(attempt, respawn, part),
+    build: build.id,
+    task,
+    attempt,
+    agent,
+    budgetMicroUsd,
+  });
 }
 
 /** Takes in the events of a run that were not heard before, and returns its end. `keep` stores the progress. */

@@ -11,6 +11,7 @@ import type { Place } from "../../testing/world/place.ts";
 import type { SandboxesPart } from "../../testing/world/sandboxes.ts";
 import { driver, type StorePart } from "../../testing/world/store.ts";
 import { openBuildSecrets } from "../build-secrets.ts";
+import { type Life, usualLife } from "../compute/life.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { createAttempts } from "./attempts.ts";
 
@@ -21,6 +22,7 @@ export interface AttemptsOptions {
   readonly base?: () => SnapshotId | null;
   /** Of every attempt's. */
   readonly sandbox?: CreateSandboxInput;
+  readonly life?: Life;
   /** Of this machine: nothing more is made or taken in. */
   readonly isDiskFull?: () => boolean;
   /** What a write of a newer main into a sandbox fails with; undefined: it does not. */
@@ -39,6 +41,7 @@ export async function openAttempts(
     budgetMicroUsd = 10_000_000,
     base = () => null,
     sandbox = {},
+    life = usualLife,
     isDiskFull = () => false,
     refuseMain = () => undefined,
   }: AttemptsOptions,
@@ -88,6 +91,7 @@ export async function openAttempts(
         events: (call) => provider.events(call),
       },
       workspaces: { base: async () => base() },
+      life,
       warn: (message) => warnings.push(message),
       gatherMs: { plan: 10, progress: 10, discoveries: 10, ownership: 10, conflicts: 10, merges: 10 },
     });

@@ -123,7 +123,11 @@ export function createGates(parts: GateParts): Gates {
         signal.throwIfAborted();
         const { message } = error as Error;
         const verdict = hasCode(error, "install_failed") ? "failed" : "error";
-        const passesByItself = isFullDisk(error) || (error instanceof SlipwayError && error.retry === "later");
+        const passesByItself =
+          isFullDisk(error) ||
+          // The build pauses for it.
+          hasCode(error, "budget_exhausted") ||
+          (error instanceof SlipwayError && error.retry === "later");
         const trouble = passesByItself && { trouble: shown(message, maxTroubleCharacters) };
         return { ...ended(verdict, [findingOf(gate, message)]), ...trouble };
       }
@@ -167,8 +171,15 @@ export async function endLeftovers(
   for (const { id } of await provider.list({ labels })) await (await provider.get(id)).destroy();
 }
 
-async function buildsWell(parts: GateParts, { build, work, labels, signal }: Run): Promise<Judged> {
-  await using sandbox = await parts.workspaces.open(build, work.commit, { purpose: "gate", labels, signal });
+/** The labels of a sandbox of a run, with what its cost counts for. */
+function paidBy({ labels, work: { gate, task } }: Run): Run["labels"] {
+  return { ...labels, gate, ...(task !== "" && { task }) };
+}
+
+async function buildsWell(parts: GateParts, run: Run): Promise<Judged> {
+  const { build, work, signal } = run;
+  const options = { purpose: "gate", labels: paidBy(run), signal };
+  await using sandbox = await parts.workspaces.open(build, work.commit, options);
   return { against: againstStep(work.gate, await buildProject(sandbox, { signal })), notes: [] };
 }
 
@@ -208,10 +219,11 @@ async function testsWell(parts: GateParts, run: Run, kept: KeptEvidence): Promis
 /** `evidence` is null if the project has no tests. */
 async function runTests(
   parts: GateParts,
-  { build, work, labels, signal }: Run,
+  run: Run,
   commit: string,
 ): Promise<{ readonly against: readonly Finding[]; readonly evidence: Evidence | null }> {
-  const options = { purpose: "gate", labels, signal, tools: [evidenceTool] };
+  const { build, work, signal } = run;
+  const options = { purpose: "gate", labels: paidBy(run), signal, tools: [evidenceTool] };
   await using sandbox = await parts.workspaces.open(build, commit, options);
   const tested = await testWithEvidence(sandbox, { signal });
   return { against: againstStep(work.gate, tested?.step ?? null), evidence: tested?.evidence ?? null };
@@ -261,9 +273,9 @@ async function intentMet(parts: GateParts, run: Run): Promise<Judged> {
 }
 
 async function checked(parts: GateParts, run: Run, wanted: Wanted): Promise<AllChecked> {
-  const { build, work, labels, signal } = run;
-  const options = { purpose: "gate", ports: [devServerPort], labels, signal };
+  const { build, work, signal } = run;
+  const options = { purpose: "gate", ports: [devServerPort], labels: paidBy(run), signal };
   await using sandbox = await parts.workspaces.open(build, work.commit, options);
-  const ofChecker = { ...labels, build: build.id, purpose: "checker" };
+  const ofChecker = { ...paidBy(run), build: build.id, purpose: "checker" };
   return await checkAll({ ...parts, sandbox, labels: ofChecker, signal }, wanted);
 }

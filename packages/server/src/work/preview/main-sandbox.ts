@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { type BuildId, hasCode, maxLifetimeMs, SlipwayError } from "@slipway/contract";
+import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import {
   type CallOptions,
@@ -10,6 +10,7 @@ import {
   type SandboxProvider,
   startDevServer,
 } from "@slipway/sandbox";
+import { type Life, msToHandover, usualLife } from "../compute/life.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import { followsFiles } from "./follows-files.ts";
@@ -23,6 +24,8 @@ export interface MainSandboxParts {
   readonly repositories: { of(build: BuildId): Promise<BuildRepository> };
   /** How long a dev server may take until it answers. */
   readonly readyMs?: number;
+  /** Left out: the usual one. */
+  readonly life?: Life | undefined;
 }
 
 interface MainSandboxOptions extends MainSandboxParts {
@@ -43,7 +46,7 @@ export const previewLabels = ({ id }: Pick<WorkingBuild, "id">) => ({ build: id,
 
 /** The sandbox in which main of one build runs. */
 export function createMainSandbox(options: MainSandboxOptions) {
-  const { provider, workspaces, repositories, build, left, save, readyMs } = options;
+  const { provider, workspaces, repositories, build, left, save, readyMs, life = usualLife } = options;
   let finding: Promise<Place | null> | undefined;
   let place: Place | null = null;
 
@@ -101,7 +104,7 @@ export function createMainSandbox(options: MainSandboxOptions) {
   /** Keeps showing the old sandbox until the new one is ready. */
   const replace = async (commit: string, call: CallOptions) => {
     await using made = new AsyncDisposableStack();
-    const request = { purpose, ports: [devServerPort], lifetimeMs: maxLifetimeMs };
+    const request = { purpose, ports: [devServerPort], lifetimeMs: life.lifetimeMs };
     const sandbox = made.use(await workspaces.open(build, commit, { ...request, ...call }));
     const failure = await serve(sandbox, call).then(
       () => undefined,
@@ -122,6 +125,20 @@ export function createMainSandbox(options: MainSandboxOptions) {
       const { sandbox } = (await findOnce()) ?? {};
       if (sandbox === undefined) throw new SlipwayError("sandbox_not_running", "main has no sandbox yet");
       return await sandbox.connect(devServerPort);
+    },
+    /** In how long `handOver` is due. Undefined: nothing runs. */
+    async msToHandover(nowMs: number, call: CallOptions): Promise<number | undefined> {
+      const { sandbox } = (await findOnce()) ?? {};
+      const info = await sandbox?.info(call);
+      return info?.state === "running" ? msToHandover(info, life, nowMs) : undefined;
+    },
+    /** Gives the sandbox its next life, with its files. Await it before the next call. */
+    async handOver(call: CallOptions): Promise<void> {
+      const { sandbox } = (await findOnce()) ?? {};
+      if (sandbox === undefined) return;
+      await sandbox.stop(call);
+      await sandbox.start(call);
+      await serve(sandbox, call);
     },
     /** Whether the commit has a dev server. */
     async canShow(commit: string, call: CallOptions): Promise<boolean> {

@@ -53,6 +53,7 @@ function openPreviews(options: Partial<PreviewParts> = {}): { previews: Previews
     directory: join(place.directory, "builds"),
     usedPorts: openUsedPorts(join(place.directory, "ports")),
     insteadOf: async (_, commit) => `There is nothing to show of ${commit}`,
+    isUnderway: async () => true,
     onReady: (_, address) => told.addresses.push(address),
     onTrouble: (_, reason) => told.troubles.push(reason),
     ...options,
@@ -82,6 +83,33 @@ async function lookUntil(address: string, status: number): Promise<string> {
     await sleep(100);
   }
 }
+
+test("main goes on in its sandbox's next life while its build works, and not after that", async () => {
+  const [working, over] = [newBuild(), newBuild()];
+  const { previews, told } = openPreviews({
+    // Due at once, as far as a preview is ready to do it again.
+    life: { lifetimeMs: 600_000, handoverMs: 600_000 },
+    isUnderway: async (id) => id === working.id,
+  });
+  await using _ = previews;
+  const commit = await place.commit(app("one"));
+  for (const build of [over, working]) await previews.follow(build, commit);
+  const infoOf = async (build: WorkingBuild) => (await place.provider.list({ labels: { build: build.id } }))[0];
+  const before = { working: await infoOf(working), over: await infoOf(over) };
+  await vi.waitFor(
+    async () => {
+      const info = await infoOf(working);
+      expect(info).toMatchObject({ id: before.working?.id, state: "running" });
+      expect(info?.stateChangedAt).toBeGreaterThan(before.working?.stateChangedAt ?? 0);
+    },
+    { timeout: 100_000, interval: 500 },
+  );
+  expect(await lookUntil(await addressOf(working), 200)).toBe("one");
+  expect((await infoOf(working))?.expiresAt).toBeGreaterThan(before.working?.expiresAt ?? 0);
+  expect((await infoOf(over))?.stateChangedAt).toBe(before.over?.stateChangedAt);
+  expect(told.troubles).toEqual([]);
+  for (const build of [over, working]) await previews.end(build.id);
+}, 120_000);
 
 test("main is shown at one address as it moves on, over restarts of its dev server, its sandbox and this process", async () => {
   const build = newBuild();

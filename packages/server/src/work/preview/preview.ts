@@ -36,6 +36,8 @@ export interface PreviewParts extends MainSandboxParts {
   readonly onReady: (build: BuildId, address: string) => void;
   /** Why main is not shown, or not at its old address. The build continues. */
   readonly onTrouble: (build: BuildId, reason: string) => void;
+  /** Whether the build still works: main of one that has ended is not shown for longer than its sandbox lives. */
+  readonly isUnderway: (build: BuildId) => Promise<boolean>;
   readonly clock?: { now(): number };
 }
 
@@ -120,6 +122,7 @@ const nothingKept = {
   closed: false,
 };
 
+const beingHandedOver = "Main is about to continue. This page reloads by itself.";
 const beingMade = "Main is being prepared. This page reloads by itself.";
 /** A visit retries a failed main at most this often. */
 const againMs = 30_000;
@@ -132,13 +135,14 @@ async function openPreview(
   build: WorkingBuild,
   left: KeptPreview | undefined,
 ) {
-  const { onReady, onTrouble, usedPorts, insteadOf, clock = { now: () => Date.now() } } = parts;
+  const { onReady, onTrouble, usedPorts, insteadOf, isUnderway, clock = { now: () => Date.now() } } = parts;
   const ending = new AbortController();
   const { signal } = ending;
   let waitsFor = beingMade;
   let told: string | undefined;
   let working: Promise<void> | undefined;
   let triedAtMs = Number.NEGATIVE_INFINITY;
+  let handingOver: NodeJS.Timeout | undefined;
   let kept: KeptPreview = { ...nothingKept, ...left, build, closed: false };
   const saving = createLane();
   const save = (change: Partial<KeptPreview>): Promise<void> => {
@@ -172,6 +176,29 @@ async function openPreview(
       await show(shown);
     }
     working = undefined;
+    await handOverInTime(againMs);
+  };
+  const handOver = async () => {
+    if (!(await isUnderway(build.id).catch(() => true))) {
+      working = undefined;
+      return;
+    }
+    waitsFor = beingHandedOver;
+    // A sandbox that has no next life is replaced.
+    await main.handOver({ signal }).catch(() => {});
+    // Shows also what was merged meanwhile.
+    await work();
+  };
+  /** Before the life of main's sandbox ends, its next one begins. */
+  const handOverInTime = async (leastMs = 0) => {
+    clearTimeout(handingOver);
+    const inMs = await main.msToHandover(clock.now(), { signal }).catch(() => undefined);
+    if (inMs === undefined || signal.aborted) return;
+    const begin = () => {
+      working ??= handOver();
+    };
+    handingOver = setTimeout(begin, Math.max(leastMs, inMs));
+    handingOver.unref();
   };
   const connect = async () => {
     if (kept.isNothing) throw new SlipwayError("connection_refused", "main has no dev server");
@@ -214,6 +241,8 @@ async function openPreview(
     await save({ wanted: commit, isNothing: !read.value });
   };
   const opened = made.move();
+  // Main of an earlier process.
+  if (kept.sandbox !== null) void handOverInTime();
   return {
     address: address.visitUrl,
     get isNothing(): boolean {
@@ -227,6 +256,7 @@ async function openPreview(
     },
     async [Symbol.asyncDispose](): Promise<void> {
       ending.abort();
+      clearTimeout(handingOver);
       await working;
       await saving(async () => {});
       await opened.disposeAsync();

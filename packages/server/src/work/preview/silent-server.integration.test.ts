@@ -31,6 +31,7 @@ function openPreviews(readyMs: number) {
     readyMs,
     usedPorts: openUsedPorts(join(place.directory, "ports")),
     insteadOf: async () => "",
+    isUnderway: async () => true,
     onReady: () => {},
     onTrouble: (_, reason) => troubles.push(reason),
   });

@@ -89,6 +89,7 @@ const words: { readonly [T in EventType]: (data: EventData<T>) => string } = {
   "remaining.asked": () => "planning the remaining work",
   "remaining.planned": ({ tasks }) => `planned the remaining work: ${counted(tasks, "task")}`,
   "remaining.refused": () => "no budget is left to plan the remaining work",
+  "compute.refused": () => "no budget is left for a sandbox",
   "remaining.unplannable": ({ message }) => `the remaining work cannot be planned: ${brief(message)}`,
   unknown: ({ type, data }) => `${type} ${brief(toJson(data))}`,
 };
