@@ -5,13 +5,17 @@ import { abortedError } from "../abort.ts";
 import type { CallOptions } from "../provider.ts";
 
 /** Opens a stream of the control connection: what is asked is in its path. */
-export type Ask = (
-  path: string,
-  options: { method?: string; body?: string } & CallOptions,
-) => Promise<ClientHttp2Stream>;
+export type Ask = (path: string, options: AskOptions) => Promise<ClientHttp2Stream>;
+
+export interface AskOptions extends CallOptions {
+  readonly method?: string;
+  readonly body?: string;
+  /** How long to wait for a lost link to be back. */
+  readonly withinMs?: number | undefined;
+}
 
 /** The whole answer to a question. Fails with `provider_unavailable` when the connection ends before. */
-export async function answerOf(ask: Ask, path: string, options: Parameters<Ask>[1]): Promise<string> {
+export async function answerOf(ask: Ask, path: string, options: AskOptions): Promise<string> {
   const { status, stream } = await responseTo(ask, path, options);
   using _ = { [Symbol.dispose]: () => void stream.destroy() };
   const body = await text(stream).catch((cause: unknown) => {
@@ -25,7 +29,7 @@ export async function answerOf(ask: Ask, path: string, options: Parameters<Ask>[
 export async function responseTo(
   ask: Ask,
   path: string,
-  options: Parameters<Ask>[1],
+  options: AskOptions,
 ): Promise<{ status: number; stream: ClientHttp2Stream }> {
   const stream = await ask(path, options);
   const { promise, resolve, reject } = Promise.withResolvers<number>();

@@ -28,7 +28,7 @@ export async function openLinkChannel(options: ChannelOptions, signal: AbortSign
     open,
     async start(stream) {
       await enter(stream, key, { role: "channel", holder });
-      session = serverSession(stream);
+      session = serverSession(stream, "channel");
       session.on("stream", (incoming) => {
         incoming.respond({ ":status": constants.HTTP_STATUS_OK });
         queue.push(asSocket(incoming));

@@ -7,7 +7,7 @@ import { abortable, abortedError } from "../abort.ts";
 /** A connection that is made again whenever it is lost, until it is disposed of. */
 export interface Connection<Session extends Http2Session> extends AsyncDisposable {
   /** The session, now or when there is one again. Fails with `provider_unavailable` after a while without. */
-  ready(signal?: AbortSignal): Promise<Session>;
+  ready(signal?: AbortSignal, withinMs?: number): Promise<Session>;
   readonly isConnected: boolean;
 }
 
@@ -25,7 +25,7 @@ const readyMs = 30_000;
 const firstPauseMs = 100;
 const longestPauseMs = 5000;
 /** A session that lived this long counts as a success. */
-const steadyMs = 5000;
+const steadyMs = 500;
 
 export function keepConnected<Session extends Http2Session>(options: ConnectionOptions<Session>): Connection<Session> {
   const closing = new AbortController();
@@ -35,6 +35,7 @@ export function keepConnected<Session extends Http2Session>(options: ConnectionO
 
   const live = async () => {
     const made = await attempt(options, closing.signal);
+    if (closing.signal.aborted) return made.destroy();
     session = made;
     for (const resolve of waiting) resolve(made);
     waiting.clear();
@@ -62,7 +63,7 @@ export function keepConnected<Session extends Http2Session>(options: ConnectionO
     get isConnected() {
       return session !== null;
     },
-    ready(signal) {
+    ready(signal, withinMs = readyMs) {
       if (closing.signal.aborted) return Promise.reject(closed());
       if (session !== null && !session.destroyed && !session.closed) return Promise.resolve(session);
       return abortable<Session>(signal, ({ resolve, reject }) => {
@@ -82,7 +83,7 @@ export function keepConnected<Session extends Http2Session>(options: ConnectionO
         const timer = setTimeout(() => {
           forget();
           reject(unreachable(failure));
-        }, readyMs);
+        }, withinMs);
         waiting.add(take);
         closing.signal.addEventListener("abort", onClose, { once: true });
         return forget;
@@ -101,7 +102,7 @@ async function attempt<Session extends Http2Session>(
   closing: AbortSignal,
 ): Promise<Session> {
   const signal = AbortSignal.any([closing, AbortSignal.timeout(attemptMs)]);
-  const stream = await open(signal);
+  const stream = await openUnlessAborted(open, signal);
   const cut = () => stream.destroy();
   stream.on("error", cut);
   signal.addEventListener("abort", cut, { once: true });
@@ -114,6 +115,15 @@ async function attempt<Session extends Http2Session>(
   } finally {
     signal.removeEventListener("abort", cut);
   }
+}
+
+/** Also when what opens does not heed the signal. */
+async function openUnlessAborted(open: (signal: AbortSignal) => Promise<Duplex>, signal: AbortSignal): Promise<Duplex> {
+  const opening = open(signal);
+  return await abortable<Duplex>(signal, ({ resolve, reject }) => {
+    opening.then(resolve, reject);
+    return () => void opening.then((late) => late.on("error", () => undefined).destroy()).catch(() => undefined);
+  });
 }
 
 /** Longer with each failure, and never the same for two: a host that comes back has many connections to make. */

@@ -4,14 +4,12 @@ import { once } from "node:events";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { fileURLToPath } from "node:url";
 import type { ExecHost } from "../agent/exec/exec.ts";
+import type { Exec } from "../provider.ts";
 import { buildLink } from "./build.ts";
 import { type Link, openLink } from "./link.ts";
-
-const native = join(dirname(fileURLToPath(import.meta.url)), "../../native");
 
 /** The real link program with the real agent on this machine, as root, with a user of its own for what runs inside. For tests. */
 export interface LinkBox extends AsyncDisposable {
@@ -24,6 +22,7 @@ export interface LinkBox extends AsyncDisposable {
   readonly key: Buffer;
   readonly process: ChildProcess;
   readonly channel: string;
+  readonly environment: Readonly<Record<string, string>>;
   open(signal?: AbortSignal): Promise<Duplex>;
   link(open?: (signal: AbortSignal) => Promise<Duplex>): Link;
   hostOf(link: Link): ExecHost;
@@ -81,6 +80,7 @@ export async function startLinkBox(environment: Readonly<Record<string, string>>
     key,
     process: child,
     channel,
+    environment,
     open,
     link(through = open) {
       const link = openLink({ open: through, key });
@@ -108,4 +108,12 @@ export async function freePort(): Promise<number> {
   server.close();
   await once(server, "close");
   return port;
+}
+
+/** All that a command writes to its standard output and error. */
+export async function textOf(exec: Exec): Promise<string> {
+  let text = "";
+  for await (const chunk of exec.output())
+    if (chunk.type !== "output_truncated") text += Buffer.from(chunk.data).toString();
+  return text;
 }

@@ -6,9 +6,8 @@ import { execStart } from "../agent/agent-fixture.ts";
 import { attachExec, type ExecStart, startExec } from "../agent/exec/exec.ts";
 import { createFiles } from "../agent/files/files.ts";
 import { connectPort } from "../agent/ports/port.ts";
-import type { Exec } from "../provider.ts";
 import type { Link } from "./link.ts";
-import { type LinkBox, startLinkBox } from "./link-fixture.ts";
+import { type LinkBox, startLinkBox, textOf } from "./link-fixture.ts";
 
 let box: LinkBox;
 let link: Link;
@@ -20,13 +19,6 @@ afterAll(async () => await box[Symbol.asyncDispose]());
 
 const start = (argv: readonly string[], change: Partial<ExecStart> = {}) =>
   execStart(argv, { cwd: box.workdir, ...change });
-
-async function textOf(exec: Exec): Promise<string> {
-  let text = "";
-  for await (const chunk of exec.output())
-    if (chunk.type !== "output_truncated") text += Buffer.from(chunk.data).toString();
-  return text;
-}
 
 describe("over the link, as root", () => {
   it("a command runs as the other user, with its streams and its exit", async () => {

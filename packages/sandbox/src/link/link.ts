@@ -1,11 +1,10 @@
-import type { ClientHttp2Stream } from "node:http2";
 import type { Duplex } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
 import { throwIfAborted } from "../abort.ts";
 import type { Dial } from "../agent/connection.ts";
 import type { ExecLogs } from "../agent/exec/logs.ts";
 import type { CallOptions, HostChannel } from "../provider.ts";
-import { type Ask, answerOf } from "./ask.ts";
+import { type Ask, type AskOptions, answerOf } from "./ask.ts";
 import { openLinkChannel } from "./channel.ts";
 import { keepConnected } from "./connection.ts";
 import { enter, keyBytes, newHolder } from "./handshake.ts";
@@ -40,26 +39,26 @@ export function openLink({ open, key }: LinkOptions): Link {
     open,
     async start(stream) {
       await enter(stream, key, { role: "control", holder });
-      return clientSession(stream);
+      return clientSession(stream, "control");
     },
     onState(state) {
       for (const listener of listeners) listener(state);
     },
   });
-  const request = async (path: string, method: string, signal: AbortSignal | undefined): Promise<ClientHttp2Stream> => {
+  const request = async (path: string, { method = "GET", signal, withinMs }: AskOptions) => {
     throwIfAborted(signal);
-    const session = await control.ready(signal);
+    const session = await control.ready(signal, withinMs);
     return asSocket(session.request({ ":method": method, ":path": path }, { endStream: false }));
   };
-  const ask: Ask = async (path, { method = "GET", body, signal }) => {
-    const stream = await request(path, method, signal);
-    stream.end(body);
+  const ask: Ask = async (path, options) => {
+    const stream = await request(path, options);
+    stream.end(options.body);
     return stream;
   };
   const channels = new Set<HostChannel>();
   return {
     async dial(signal) {
-      const stream = await request("/agent", "POST", signal);
+      const stream = await request("/agent", { method: "POST", signal });
       stream.allowHalfOpen = false;
       return stream;
     },
@@ -71,9 +70,10 @@ export function openLink({ open, key }: LinkOptions): Link {
       return channel;
     },
     async keepUntil(atMs, { signal } = {}) {
-      if (!Number.isSafeInteger(atMs))
-        throw new SlipwayError("invalid_request", "atMs must be a time in milliseconds.");
-      await answerOf(ask, "/until", { method: "PUT", body: String(atMs), signal });
+      if (!Number.isSafeInteger(atMs)) throw new SlipwayError("invalid_request", "atMs is no time in milliseconds.");
+      // As a time from now: the sandbox's clock may be another.
+      const forMs = Math.max(0, atMs - Date.now());
+      await answerOf(ask, "/remaining", { method: "PUT", body: String(forMs), signal });
     },
     onState: (listener) => void listeners.add(listener),
     async [Symbol.asyncDispose]() {

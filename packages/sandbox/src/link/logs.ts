@@ -5,6 +5,8 @@ import { type ExecLog, wholeFrames } from "../agent/exec/log.ts";
 import type { ExecLogs } from "../agent/exec/logs.ts";
 import { type Ask, answerOf, responseTo } from "./ask.ts";
 
+/** A reader asks again, and in between whether the sandbox is alive. */
+const patienceMs = 5000;
 const mostReadBytes = 1024 * 1024;
 
 /** The logs of execs that the link program keeps. While it answers, the sandbox is alive. */
@@ -21,7 +23,7 @@ export function logsOver(ask: Ask): ExecLogs {
 
 /** The log's bytes from a position on, as it grows; null when there is no log. */
 async function openFrames(ask: Ask, id: ExecId, at: number): Promise<ClientHttp2Stream | null> {
-  const { status, stream } = await responseTo(ask, `/logs/${id}/frames/${at}`, {});
+  const { status, stream } = await responseTo(ask, `/logs/${id}/frames/${at}`, { withinMs: patienceMs });
   if (status === constants.HTTP_STATUS_OK) return stream;
   stream.destroy();
   return null;

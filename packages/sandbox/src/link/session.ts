@@ -8,25 +8,32 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import type { Duplex } from "node:stream";
+import type { Role } from "./handshake.ts";
 
 /** Enough for the largest burst of a build; the agent inside refuses what it cannot take. */
-export const mostStreams = 1024;
+const mostStreams = { control: 1024, channel: 256 };
 const mebibyte = 1024 * 1024;
 
-const options = {
-  settings: {
-    enablePush: false,
-    initialWindowSize: 4 * mebibyte,
-    maxConcurrentStreams: mostStreams,
-    maxHeaderListSize: 8192,
-  },
-  maxHeaderListPairs: 16,
-  maxSendHeaderBlockLength: 8192,
-  // For all streams together, in megabytes. A refused stream would look like a lost one.
-  maxSessionMemory: 1024,
-  peerMaxConcurrentStreams: mostStreams,
-} as const;
+/** What each stream may have on its way before it is read, which is also what a slow reader makes its host hold. */
+const windowBytes = { control: mebibyte, channel: 256 * 1024 };
+/** All of a connection. The windows of streams are what holds back a sender. */
 const connectionWindowBytes = 64 * mebibyte;
+
+function optionsFor(role: Role) {
+  return {
+    settings: {
+      enablePush: false,
+      initialWindowSize: windowBytes[role],
+      maxConcurrentStreams: mostStreams[role],
+      maxHeaderListSize: 8192,
+    },
+    maxHeaderListPairs: 16,
+    maxSendHeaderBlockLength: 8192,
+    // For all streams together, in megabytes. A refused stream would look like a lost one.
+    maxSessionMemory: 512,
+    peerMaxConcurrentStreams: mostStreams[role],
+  };
+}
 
 const heartbeatMs = 30_000;
 /** A connection that is full of data is slow to answer. */
@@ -36,14 +43,14 @@ const answerMs = 20_000;
 export const farewell = Buffer.from("farewell");
 
 /** The end of an authenticated connection that opens streams. */
-export function clientSession(socket: Duplex): ClientHttp2Session {
-  return prepare(connect("http://link", { ...options, createConnection: () => socket }));
+export function clientSession(socket: Duplex, role: Role): ClientHttp2Session {
+  return prepare(connect("http://link", { ...optionsFor(role), createConnection: () => socket }));
 }
 
 /** The end of an authenticated connection that serves streams. */
-export function serverSession(socket: Duplex): ServerHttp2Session {
+export function serverSession(socket: Duplex, role: Role): ServerHttp2Session {
   // The types name a socket of the network; any stream will do.
-  return prepare(performServerHandshake(socket as Parameters<typeof performServerHandshake>[0], options));
+  return prepare(performServerHandshake(socket as Parameters<typeof performServerHandshake>[0], optionsFor(role)));
 }
 
 function prepare<Session extends Http2Session>(session: Session): Session {

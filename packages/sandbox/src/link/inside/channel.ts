@@ -62,7 +62,7 @@ export function createChannel(path: string) {
     hold({ holder }: LinkRequest, socket: Socket): void {
       const mine = holding;
       if (mine === null || mine.session !== null || !mine.holder.equals(holder)) return void socket.destroy();
-      const session = clientSession(socket);
+      const session = clientSession(socket, "channel");
       mine.session = session;
       session.on("ping", (payload) => {
         if (!farewell.equals(payload)) return;

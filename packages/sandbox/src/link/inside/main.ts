@@ -35,7 +35,7 @@ async function main(settings: Settings): Promise<void> {
     agentSocket: agent.socketPath,
     logs: logsIn(logs),
     channel: settings.channel,
-    keepUntil: deadline.move,
+    keepFor: (ms: number) => deadline.move(Date.now() + ms),
   };
   await openPreviews(settings, dialAgent(agent.socketPath));
   await openDoor({
@@ -43,7 +43,7 @@ async function main(settings: Settings): Promise<void> {
     decide: async (request) => (request.role === "channel" ? await channel.decide(request) : "welcome"),
     welcome(request, socket) {
       if (request.role === "channel") channel.hold(request, socket);
-      else serveControl(serverSession(socket), served);
+      else serveControl(serverSession(socket, "control"), served);
     },
   });
   console.log("slipway link ready");

@@ -12,7 +12,8 @@ export interface Served {
   readonly logs: ExecLogs;
   /** Path of the channel's socket. */
   readonly channel: string;
-  keepUntil(atMs: number): void;
+  /** Moves the end of everything to this long from now. */
+  keepFor(ms: number): void;
 }
 
 /** Answers what a host with the key asks. */
@@ -27,7 +28,7 @@ export function serveControl(session: ServerHttp2Session, served: Served): void 
 async function answer(stream: ServerHttp2Stream, asked: string, served: Served): Promise<void> {
   if (asked === "POST /agent") return pipeToAgent(stream, served.agentSocket);
   if (asked === "GET /status") return say(stream, { channel: served.channel });
-  if (asked === "PUT /until") return await takeDeadline(stream, served);
+  if (asked === "PUT /remaining") return await takeDeadline(stream, served);
   if (asked === "GET /logs") return say(stream, await served.logs.list(async () => true));
   const [, id, , at] = /^GET \/logs\/(\w+)(\/frames\/(\d{1,15}))?$/.exec(asked) ?? [];
   const exec = execIdSchema.safeParse(id);
@@ -55,10 +56,10 @@ function pipeToAgent(stream: ServerHttp2Stream, path: string): void {
   splice(stream, connect({ path, allowHalfOpen: true }));
 }
 
-async function takeDeadline(stream: ServerHttp2Stream, { keepUntil }: Served): Promise<void> {
+async function takeDeadline(stream: ServerHttp2Stream, { keepFor }: Served): Promise<void> {
   const asked = await text(stream);
   if (!/^\d{1,15}$/.test(asked)) return refuse(stream, constants.HTTP_STATUS_BAD_REQUEST);
-  keepUntil(Number(asked));
+  keepFor(Number(asked));
   say(stream, {});
 }
 

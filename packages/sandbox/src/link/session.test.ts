@@ -1,0 +1,71 @@
+import { once } from "node:events";
+import { duplexPair } from "node:stream";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { asSocket, clientSession, serverSession } from "./session.ts";
+
+/** Two ends of a connection that can go silent. */
+function connected() {
+  const [near, mine] = duplexPair();
+  const [far, theirs] = duplexPair();
+  let isSilent = false;
+  mine.on("data", (chunk) => isSilent || theirs.write(chunk));
+  theirs.on("data", (chunk) => isSilent || mine.write(chunk));
+  const client = clientSession(near, "control");
+  const server = serverSession(far, "control");
+  onTestFinished(() => {
+    client.destroy();
+    server.destroy();
+  });
+  const silence = () => {
+    isSilent = true;
+  };
+  return { client, server, silence };
+}
+
+test("a heartbeat finds an end that is gone without a word, and leaves one that answers", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { client, server, silence } = connected();
+  const pinged = once(server, "ping");
+  vi.advanceTimersByTime(30_000);
+  await pinged;
+  // Its answer comes after that of the heartbeat.
+  await new Promise((resolve) => client.ping(resolve));
+  vi.advanceTimersByTime(20_000);
+  expect(client.destroyed).toBe(false);
+  silence();
+  vi.advanceTimersByTime(10_000);
+  expect(client.destroyed).toBe(false);
+  vi.advanceTimersByTime(20_000);
+  await vi.waitFor(() => expect(client.destroyed).toBe(true));
+});
+
+test("a stream that is destroyed is cut for the other end, not ended", async () => {
+  const { client, server } = connected();
+  const incoming = once(server, "stream");
+  const stream = asSocket(client.request({ ":method": "POST" }, { endStream: false }));
+  stream.write("some");
+  const [taken] = await incoming;
+  const other = asSocket(taken);
+  expect(String((await once(other, "data"))[0])).toBe("some");
+  const ended = vi.fn();
+  other.on("end", ended);
+  const closed = once(other, "close");
+  stream.destroy();
+  await closed;
+  expect(ended).not.toHaveBeenCalled();
+});
+
+test("an end is an end: the other direction goes on", async () => {
+  const { client, server } = connected();
+  server.on("stream", (stream) =>
+    asSocket(stream)
+      .on("end", () => stream.end("after the end"))
+      .resume(),
+  );
+  const stream = asSocket(client.request({ ":method": "POST" }, { endStream: false }));
+  stream.end("all");
+  expect(String((await once(stream, "data"))[0])).toBe("after the end");
+  await once(stream, "close");
+  expect(stream.readableEnded).toBe(true);
+});
