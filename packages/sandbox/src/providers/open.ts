@@ -1,4 +1,4 @@
-import { SlipwayError, settingsError } from "@slipway/contract";
+import { settingsError } from "@slipway/contract";
 import type { SandboxProvider } from "../provider.ts";
 import type { LocalProviderOptions } from "./local/index.ts";
 import type { ModalSettings } from "./modal-settings.ts";
@@ -15,12 +15,11 @@ export interface ProviderSettings extends LocalProviderOptions {
 /** Loads and opens a provider by its settings. */
 export async function openProvider(settings: ProviderSettings): Promise<SandboxProvider> {
   const { provider = "local", modal, ...options } = settings;
-  if (provider === "modal") return await openModal({ ...options, modal });
+  if (provider === "modal") {
+    if (modal === undefined) throw settingsError(["SANDBOX_PROVIDER is modal, and Modal's credentials are not set."]);
+    const { createModalProvider } = await import("./modal/index.ts");
+    return createModalProvider({ ...options, modal });
+  }
   const { createLocalProvider } = await import("./local/index.ts");
   return createLocalProvider(options);
-}
-
-async function openModal({ modal }: ProviderSettings): Promise<SandboxProvider> {
-  if (modal === undefined) throw settingsError(["SANDBOX_PROVIDER is modal, and Modal's credentials are not set."]);
-  throw new SlipwayError("component_missing", "SANDBOX_PROVIDER: this version has no modal provider.");
 }

@@ -2,13 +2,14 @@ import { fileURLToPath } from "node:url";
 import { dialAgent } from "../../agent/connection.ts";
 import { logsIn } from "../../agent/exec/logs.ts";
 import type { KeeperStarter } from "../../keeper/client/start.ts";
+import { createHostChannels } from "../../keeper/handles/channels.ts";
 import { createKeptProvider } from "../../keeper/handles/provider.ts";
 import type { Capabilities, SandboxProvider } from "../../provider.ts";
 import { sandboxUid as defaultSandboxUid, toolsInside } from "./launch/launch.ts";
 import { baseEnvironment } from "./launch/skeleton.ts";
 import { defaultMinFreeMb, layoutOf, prepareStateDirectory } from "./layout.ts";
 import { watchOomKills } from "./out-of-memory.ts";
-import { createHostChannels } from "./ports/channel.ts";
+import { listenIn } from "./ports/channel.ts";
 import type { SandboxRecord } from "./record.ts";
 
 export interface LocalProviderOptions {
@@ -60,7 +61,11 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     starter: keeperStarter(options),
     tools: options.tools ?? {},
     reach(keeper, records) {
-      const channels = createHostChannels(layout, keeper, records.exists);
+      const channels = createHostChannels({
+        keeper,
+        exists: records.exists,
+        openIn: (id) => listenIn(layout.box(id), id),
+      });
       return {
         toolsDirectory: toolsInside,
         environment: ({ user }) => baseEnvironment(user),

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
 import { dialAgent, expectDone, openCall } from "../../../../agent/connection.ts";
+import { decodeUse } from "../../../../agent/use.ts";
 import { encodeRequest } from "../../../../agent/wire.ts";
 import type { Clock } from "../../../../keeper/clock.ts";
 import type { Use } from "../../../../keeper/decide.ts";
@@ -43,7 +44,7 @@ export function createAgentLink(layout: Layout, clock: Clock): AgentLink {
     },
     async use(box) {
       const answer = await ask(box, "Q");
-      return { operations: answer.readUInt32LE(0), sinceMs: Number(answer.readBigUInt64LE(4)) };
+      return decodeUse(answer);
     },
     async setStopped(box, stopped) {
       await ask(box, stopped ? "Z" : "Y");

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import { type App, type Image, ModalClient, type Sandbox, type SandboxCreateParams } from "modal";
-import type { Clock } from "../../../../keeper/clock.ts";
 import { throwIfAborted } from "../../../../abort.ts";
+import type { Clock } from "../../../../keeper/clock.ts";
 import type { KeeperSettings } from "../settings.ts";
 import { withBackOff } from "./back-off.ts";
 import { type Asked, isNotFound, isTaken, modalError } from "./errors.ts";
@@ -57,10 +57,12 @@ export function openAccount({ tokenId, tokenSecret, environment, app }: KeeperSe
   };
   let opening: Promise<App> | undefined;
   const ourApp = () => {
-    opening ??= ask(`open the app ${app}`, () => client.apps.fromName(app, { createIfMissing: true })).catch((error) => {
-      opening = undefined;
-      throw error;
-    });
+    opening ??= ask(`open the app ${app}`, () => client.apps.fromName(app, { createIfMissing: true })).catch(
+      (error) => {
+        opening = undefined;
+        throw error;
+      },
+    );
     return opening;
   };
   /** Undefined instead of an error about something that is not there. */
@@ -88,7 +90,9 @@ export function openAccount({ tokenId, tokenSecret, environment, app }: KeeperSe
             return await client.sandboxes.create(owner, image, params);
           } catch (error) {
             // An answer may have been lost.
-            const made = isTaken(error) ? await orMissing(() => client.sandboxes.fromName(app, params.name)) : undefined;
+            const made = isTaken(error)
+              ? await orMissing(() => client.sandboxes.fromName(app, params.name))
+              : undefined;
             if (made === undefined) throw error;
             return made;
           }
@@ -111,7 +115,11 @@ export function openAccount({ tokenId, tokenSecret, environment, app }: KeeperSe
     async terminate(id) {
       await ask(`end ${id}`, () => orMissing(async () => await (await sandbox(id)).terminate()));
       // A second one may answer before the first has ended it.
-      for (let waitedMs = 0, stepMs = 20; waitedMs < terminateLimitMs; waitedMs += stepMs, stepMs = Math.min(2000, 2 * stepMs)) {
+      for (
+        let waitedMs = 0, stepMs = 20;
+        waitedMs < terminateLimitMs;
+        waitedMs += stepMs, stepMs = Math.min(2000, 2 * stepMs)
+      ) {
         if ((await exitCode(id)) !== null) return;
         await delay(stepMs);
       }
@@ -146,11 +154,15 @@ type Middleware = NonNullable<NonNullable<ConstructorParameters<typeof ModalClie
 /** The SDK drops what a build prints. It is a stream that passes here. */
 function watchBuilds(building: AsyncLocalStorage<(text: string) => void>): Middleware {
   return async function* watch(call, options) {
-    if (!call.responseStream) return yield* call.next(call.request, options);
+    if (!call.responseStream) {
+      const response = yield* call.next(call.request, options);
+      return response;
+    }
     for await (const response of call.next(call.request, options)) {
       const { taskLogs = [] } = response as { taskLogs?: readonly { readonly data: string }[] };
       for (const { data } of taskLogs) building.getStore()?.(data);
       yield response;
     }
+    return undefined;
   };
 }

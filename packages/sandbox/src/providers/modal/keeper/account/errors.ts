@@ -51,7 +51,10 @@ const table: readonly Row[] = [
   // Nothing else that a create names can be missing.
   { status: [grpc.notFound, grpc.precondition], asked: "create", code: "snapshot_expired" },
   { status: [grpc.invalid, grpc.precondition, grpc.notFound], asked: "image", code: "image_build_failed" },
-  { status: [grpc.unavailable, grpc.deadline, grpc.cancelled, grpc.internal, grpc.unknown], code: "provider_unavailable" },
+  {
+    status: [grpc.unavailable, grpc.deadline, grpc.cancelled, grpc.internal, grpc.unknown],
+    code: "provider_unavailable",
+  },
   { status: [grpc.notFound, grpc.precondition, grpc.exists], code: "provider_unavailable" },
 ];
 
