@@ -1,7 +1,7 @@
 // The layers of docs/ARCHITECTURE.md. scripts/layering.integration.test.ts plants a violation of each rule.
 // Reads TypeScript through the `typescript` package, which is version 6: version 7 has no compiler API of that kind.
 
-const tests = "\\.(test|long)\\.tsx?$|/(fixtures|testing)/|[/-](fixture|testing)\\.ts$";
+const tests = "\\.(test|long|account)\\.tsx?$|/(fixtures|testing)/|[/-](fixture|testing)\\.ts$";
 const decide = "^(packages/.+/)decide\\.ts$";
 const builtin = "^[^.]+$";
 const computing = "^(node:)?(assert|buffer|crypto|path|url|util)(/|$)";

@@ -21,7 +21,7 @@ export default defineConfig({
     coverage: {
       provider: "v8",
       include: ["packages/{engine,store,gateway,sandbox}/src/**/*.ts"],
-      exclude: ["**/{testing,fixtures,conformance}/**", "**/*{-,}{fixture,testing}.ts", "**/*.long.ts"],
+      exclude: ["**/{testing,fixtures,conformance}/**", "**/*{-,}{fixture,testing}.ts", "**/*.{long,account}.ts"],
       // The keeper and the programs of crash tests run as processes of their own.
       autoAttachSubprocess: true,
       reportOnFailure: true,
@@ -41,6 +41,10 @@ export default defineConfig({
         },
       },
       { test: { ...common, name: "integration", include: [integration], setupFiles: [setUp] } },
+      // On a Modal account, by hand: `npm run test:modal`.
+      {
+        test: { ...common, name: "account", include: ["packages/*/src/**/*.account.ts"], setupFiles: [setUp] },
+      },
       {
         test: {
           ...common,

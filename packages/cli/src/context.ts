@@ -68,8 +68,9 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
     paint: painter(out, io.env),
     progress,
     settings,
-    provider(tools = {}) {
-      provider ??= settings().then((known) => surroundings.openProvider(known, io.env, tools));
+    provider(tools = {}, given) {
+      const known = given === undefined ? settings() : Promise.resolve(given);
+      provider ??= known.then((wanted) => surroundings.openProvider(wanted, io.env, tools));
       return provider;
     },
     inspectProvider: (name, known) =>

@@ -1,6 +1,8 @@
-import { get } from "node:https";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { text } from "node:stream/consumers";
+import { get } from "node:https";
+import { connect, type Socket } from "node:net";
+import { buffer, text } from "node:stream/consumers";
 import { type App, type Image, Probe, type Sandbox, type SandboxCreateParams } from "modal";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { type Setup, setUp } from "./testing.ts";
@@ -147,6 +149,58 @@ test("a tunnel carries TLS to a port inside, with a certificate of the stand-in'
   await expect(fetchText(url, readFileSync(setup.standIn.caFile))).rejects.toThrow(/ECONNREFUSED/);
 });
 
+test("a tunnel's connections are cut and stalled on order, and are never short of a byte otherwise", async () => {
+  const echo = "require('net').createServer({allowHalfOpen:true},(s)=>s.pipe(s)).listen(9000,'127.0.0.1')";
+  const sandbox = await create({
+    command: ["node", "-e", echo],
+    unencryptedPorts: [9000],
+    readinessProbe: Probe.withTcp(9000),
+  });
+  await sandbox.waitUntilReady(60_000);
+  const { faults } = setup.standIn;
+  onTestFinished(() => faults.clear());
+  const { unencryptedPort = 0 } = (await sandbox.tunnels())[9000] ?? {};
+  const dial = (allowHalfOpen = false) => {
+    const socket = connect({ port: unencryptedPort, host: "127.0.0.1", allowHalfOpen });
+    // A connection that is cut may say so.
+    return socket.on("error", () => {});
+  };
+  const closed = (socket: Socket) => new Promise((resolve) => socket.on("close", resolve));
+  const sent = Buffer.alloc(4_000_000, "0123456789");
+  faults.setLatency({ tunnelMs: 20 });
+  const echoing = dial(true);
+  const answer = buffer(echoing);
+  echoing.write(sent.subarray(0, 2_000_000), () => faults.setLatency({ tunnelMs: 1 }));
+  echoing.end(sent.subarray(2_000_000));
+  expect(Buffer.compare(await answer, sent)).toBe(0);
+
+  const cut = dial();
+  cut.write("hello");
+  await once(cut, "data");
+  const isCut = closed(cut);
+  faults.cutTunnels(sandbox.sandboxId);
+  await isCut;
+
+  const stalled = dial();
+  stalled.write("hello");
+  await once(stalled, "data");
+  faults.stallTunnels(true);
+  const heard: string[] = [];
+  stalled.on("data", (data) => heard.push(data.toString()));
+  stalled.write("lost");
+  await output(sandbox, ["true"]);
+  const isOver = closed(stalled);
+  await vi.waitFor(() => {
+    // Until a piece is on its way.
+    stalled.write("lost, too");
+    faults.stallTunnels(false);
+    faults.stallTunnels(true);
+    expect(stalled.destroyed || stalled.readyState !== "open").toBe(true);
+  });
+  await isOver;
+  expect(heard).toEqual([]);
+});
+
 test("a connect token opens a port to its holder alone", async () => {
   const server = "require('http').createServer((q,r)=>r.end('for '+q.headers['x-verified-user-data'])).listen(8080)";
   const sandbox = await create({ command: ["node", "-e", server], readinessProbe: Probe.withExec(["true"]) });
@@ -160,7 +214,10 @@ test("a connect token opens a port to its holder alone", async () => {
 test("a snapshot of the files is an image, with a time to live when it is given one", async () => {
   const sandbox = await create();
   await sandbox.filesystem.writeText("kept", "/srv/kept");
-  const [forEver, short] = [await sandbox.snapshotFilesystem({ ttlMs: null }), await sandbox.snapshotFilesystem({ ttlMs: 60_000 })];
+  const [forEver, short] = [
+    await sandbox.snapshotFilesystem({ ttlMs: null }),
+    await sandbox.snapshotFilesystem({ ttlMs: 60_000 }),
+  ];
   await sandbox.terminate();
   const next = await create({}, await setup.modal.images.fromId(forEver.imageId));
   expect(await next.filesystem.readText("/srv/kept")).toBe("kept");
@@ -228,7 +285,11 @@ test("a volume keeps what is committed to it, for others after their reload", as
   await expect(reader.filesystem.readText("/mnt/shared/sub/file")).rejects.toThrow();
   await reader.reloadVolumes();
   expect(await reader.filesystem.readText("/mnt/shared/sub/file")).toBe("one\n");
-  await output(writer, ["sh", "-c", "rm -r /mnt/shared/sub && ln -s /etc /mnt/shared/link && echo two > /mnt/shared/b"]);
+  await output(writer, [
+    "sh",
+    "-c",
+    "rm -r /mnt/shared/sub && ln -s /etc /mnt/shared/link && echo two > /mnt/shared/b",
+  ]);
   await writer.terminate();
   const part = await create({ volumes: { "/part": volume.withMountOptions({ subPath: "/b", readOnly: true }) } });
   expect(await output(part, ["ls", "/part"])).toEqual(["", "", 0]);

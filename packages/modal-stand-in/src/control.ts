@@ -58,6 +58,9 @@ function routesOf({ faults, clock, accounting, calls, running, addSecret }: Moda
     "POST /faults/cut": (body) =>
       faults.cut(text(body, "method"), oneOf(body, "when", ["before", "after"]), number(body, "times", 1)),
     "POST /faults/cut-now": () => faults.cutNow(),
+    "POST /faults/cut-tunnels": (body) =>
+      faults.cutTunnels(body["sandboxId"] === undefined ? undefined : text(body, "sandboxId")),
+    "POST /faults/stall-tunnels": (body) => faults.stallTunnels(body["stalled"] !== false),
     "POST /faults/latency": (body) =>
       faults.setLatency({ callMs: number(body, "callMs", 0), tunnelMs: number(body, "tunnelMs", 0) }),
     "POST /faults/slow-builds": (body) => faults.slowBuilds(number(body, "byMs")),

@@ -1,5 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Front } from "./front.ts";
 import type { StatusName } from "./refuse.ts";
+import { failed } from "./sandboxes/sandbox.ts";
+import type { Sandboxes } from "./sandboxes/sandboxes.ts";
+import type { Tokens } from "./tokens.ts";
 
 /** What goes wrong, on order. Methods are named as on the wire, for instance `SandboxCreateV2`; `*` is every method. */
 export interface Faults {
@@ -7,8 +11,12 @@ export interface Faults {
   refuse(method: string, refusal: Refusal): void;
   /** Cuts all connections in the next calls of a method: before anything is done, or when it is done but not answered. */
   cut(method: string, when: "before" | "after", times?: number): void;
-  /** Cuts all connections now. */
+  /** Cuts all connections to the server now. */
   cutNow(): void;
+  /** Cuts the connections through the tunnels of one sandbox, or of all. */
+  cutTunnels(sandboxId?: string): void;
+  /** While true, tunnels lose what is sent through them, and stay open. Then those that have lost something are cut. */
+  stallTunnels(stalled: boolean): void;
   /** Every call, and every piece of a tunnel's stream in each direction, takes this much longer. */
   setLatency(latency: { callMs?: number; tunnelMs?: number }): void;
   /** Each image build takes this much longer. */
@@ -40,18 +48,21 @@ interface Order {
 }
 
 /** The side that carries the orders out. */
-export interface FaultPlan extends Omit<Faults, "vanish" | "cutNow" | "revokeTokens" | "setTokenLifetime"> {
+export interface FaultPlan
+  extends Pick<Faults, "refuse" | "cut" | "setLatency" | "slowBuilds" | "stallTunnels" | "clear"> {
   /** The order for this call, taken from the list. */
   take(method: string): Order["fault"] | undefined;
   waitAsCall(): Promise<void>;
   waitAsBuild(): Promise<void>;
   readonly tunnelMs: number;
+  readonly tunnelsStalled: boolean;
 }
 
 export function createFaultPlan(): FaultPlan {
   let orders: Order[] = [];
   let latency = { callMs: 0, tunnelMs: 0 };
   let buildMs = 0;
+  let tunnelsStalled = false;
   const wait = async (ms: number) => {
     if (ms > 0) await delay(ms);
   };
@@ -68,8 +79,12 @@ export function createFaultPlan(): FaultPlan {
     slowBuilds(byMs) {
       buildMs = byMs;
     },
+    stallTunnels(stalled) {
+      tunnelsStalled = stalled;
+    },
     clear() {
       orders = [];
+      tunnelsStalled = false;
       latency = { callMs: 0, tunnelMs: 0 };
       buildMs = 0;
     },
@@ -84,6 +99,45 @@ export function createFaultPlan(): FaultPlan {
     waitAsBuild: () => wait(buildMs),
     get tunnelMs() {
       return latency.tunnelMs;
+    },
+    get tunnelsStalled() {
+      return tunnelsStalled;
+    },
+  };
+}
+
+interface Parts {
+  readonly plan: FaultPlan;
+  readonly front: Front;
+  readonly tokens: Tokens;
+  readonly sandboxes: Sandboxes;
+}
+
+export function createFaults({ plan, front, tokens, sandboxes }: Parts): Faults {
+  const stallTunnels = (stalled: boolean) => {
+    plan.stallTunnels(stalled);
+    if (!stalled) for (const { tunnels } of sandboxes.all()) tunnels.cut("lossy");
+  };
+  return {
+    refuse: plan.refuse,
+    cut: plan.cut,
+    setLatency: plan.setLatency,
+    slowBuilds: plan.slowBuilds,
+    stallTunnels,
+    cutNow: front.cut,
+    cutTunnels(id) {
+      for (const sandbox of id === undefined ? sandboxes.all() : [sandboxes.get(id)]) sandbox.tunnels.cut();
+    },
+    revokeTokens: tokens.revoke,
+    setTokenLifetime: tokens.setLifetime,
+    async vanish(id, how = "forgotten") {
+      await sandboxes.get(id).end(failed);
+      if (how === "forgotten") sandboxes.forget(id);
+    },
+    clear() {
+      stallTunnels(false);
+      plan.clear();
+      tokens.setLifetime(null);
     },
   };
 }

@@ -15,7 +15,7 @@ import { openCertificates } from "./certificates.ts";
 import { createClock, type MovableClock } from "./clock.ts";
 import { loadCodecs } from "./codecs.ts";
 import { directoryMethods } from "./directories.ts";
-import { createFaultPlan, type Faults } from "./faults.ts";
+import { createFaultPlan, createFaults, type Faults } from "./faults.ts";
 import { createImages } from "./images/images.ts";
 import { createApps } from "./objects/apps.ts";
 import { createSecrets } from "./objects/secrets.ts";
@@ -25,7 +25,7 @@ import { execMethods, routerAccess } from "./router.ts";
 import { createConnectTokens } from "./sandboxes/connect-tokens.ts";
 import { firstGenerationStreams } from "./sandboxes/logs.ts";
 import { sandboxMethods } from "./sandboxes/methods.ts";
-import { failed, type Sandbox } from "./sandboxes/sandbox.ts";
+import type { Sandbox } from "./sandboxes/sandbox.ts";
 import { createSandboxes } from "./sandboxes/sandboxes.ts";
 import { serve } from "./serve.ts";
 import { snapshotMethods } from "./snapshots.ts";
@@ -136,21 +136,7 @@ export async function startModalStandIn(options: ModalStandInOptions = {}): Prom
     clock,
     calls,
     accounting: createAccounting(prices, clock.now, () => sandboxes.ever().map(metered)),
-    faults: {
-      ...plan,
-      cutNow: front.cut,
-      revokeTokens: tokens.revoke,
-      setTokenLifetime: tokens.setLifetime,
-      async vanish(id, how = "forgotten") {
-        const sandbox = sandboxes.get(id);
-        await sandbox.end(failed);
-        if (how === "forgotten") sandboxes.forget(id);
-      },
-      clear() {
-        plan.clear();
-        tokens.setLifetime(null);
-      },
-    },
+    faults: createFaults({ plan, front, tokens, sandboxes }),
     running: () =>
       sandboxes
         .all()

@@ -30,8 +30,8 @@ export interface SandboxProvider extends AsyncDisposable {
   get(id: SandboxId, options?: CallOptions): Promise<Sandbox>;
   list(filter?: ListFilter, options?: CallOptions): Promise<SandboxInfo[]>;
   readonly snapshots: Snapshots;
-  /** Builds and caches an image ahead of the first create that names it. */
-  prepareImage(image: string | Partial<CustomImage>, options?: ImageOptions): Promise<void>;
+  /** Builds and caches an image ahead of the first create that names it. Undefined: it was there. */
+  prepareImage(image: string | Partial<CustomImage>, options?: ImageOptions): Promise<BuiltImage | undefined>;
   events(options?: EventOptions): AsyncIterable<SandboxEvent>;
   /** Compares what runs with what is recorded; adopts or ends strays. Also runs on start and on a timer. */
   reconcile(options?: CallOptions): Promise<ReconcileReport>;
@@ -85,6 +85,12 @@ export interface CallOptions {
 
 export interface ImageOptions extends CallOptions {
   readonly onProgress?: (line: string) => void;
+}
+
+/** What a call has built. */
+export interface BuiltImage {
+  /** Forgets the image: the next use builds it again. Sandboxes that started from it stay. */
+  remove(options?: CallOptions): Promise<void>;
 }
 
 export interface ListFilter {

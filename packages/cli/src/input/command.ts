@@ -82,8 +82,8 @@ export interface Context {
   readonly progress: Progress;
   readonly interrupts: Interrupts;
   settings(): Promise<Settings>;
-  /** Opens it on first use, with that call's tool directories; the program closes it. */
-  provider(tools?: Readonly<Record<string, string>>): Promise<SandboxProvider>;
+  /** Opens it on first use, with that call's tool directories and settings; the program closes it. */
+  provider(tools?: Readonly<Record<string, string>>, settings?: Settings): Promise<SandboxProvider>;
   inspectProvider(name: ProviderName, settings: Settings): Promise<readonly HostFinding[]>;
   /** The directory of the server's socket and log. */
   stateDir(): Promise<string>;

@@ -55,6 +55,8 @@ test("a request becomes an intent and a plan in files, and the build waits until
   expect(plan.intentHash).toBe(intent.hash);
   const build = await json("status");
   expect(build).toMatchObject({ status: "paused", reason: "user", tasks: { pending: plan.tasks.length } });
+  expect(build.provider).toMatchObject({ name: "simulated", because: "SANDBOX_PROVIDER is simulated" });
+  expect(build.provider.others.map(({ name }: { name: string }) => name)).toEqual(["local", "modal"]);
 
   const id = build.id.slice(-6);
   await json("resume", id);

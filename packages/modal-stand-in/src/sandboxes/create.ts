@@ -66,6 +66,7 @@ export async function createSandbox(
   const tunnels = await openTunnels(definition.openPorts?.ports ?? [], {
     certificate: parts.certificates.context,
     latencyMs: () => parts.faults.tunnelMs,
+    isStalled: () => parts.faults.tunnelsStalled,
     connect: (port) => box.connect(port),
     onUse: () => {
       if (sandbox !== undefined) sandbox.usedAtMs = parts.clock.now();

@@ -1,13 +1,14 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { type Duplex, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { createServer as createTlsServer, type SecureContext } from "node:tls";
 import { listenOnLoopback } from "../front.ts";
 import { type PortSpec, type TunnelData, tunnelOfH2 } from "../wire.ts";
 
 export interface Tunnels extends AsyncDisposable {
   readonly data: readonly TunnelData[];
-  /** Cuts the connections that are open; new ones are taken. */
-  cut(): void;
+  /** Cuts the connections that are open, or only those that have lost bytes; new ones are taken. */
+  cut(which?: "all" | "lossy"): void;
 }
 
 export interface TunnelParts {
@@ -15,10 +16,15 @@ export interface TunnelParts {
   readonly certificate: SecureContext;
   /** How long each piece of a stream takes on its way. */
   readonly latencyMs: () => number;
+  /** While it is, pieces are lost, and connections stay open. */
+  readonly isStalled: () => boolean;
   readonly connect: (port: number) => Promise<Duplex>;
   /** Called with each connection and each piece of data: the sandbox is in use. */
   readonly onUse: () => void;
 }
+
+/** Whoever has sent all may still read. */
+const halfOpen = { allowHalfOpen: true };
 
 /** The name in the tunnels' certificate. */
 export const tunnelHost = "localhost";
@@ -26,25 +32,30 @@ export const tunnelHost = "localhost";
 /** Each open port of a sandbox at a loopback port of its own: TLS ends there, then bytes go to the port inside. */
 export async function openTunnels(ports: readonly PortSpec[], parts: TunnelParts): Promise<Tunnels> {
   const servers: Server[] = [];
-  const sockets = new Set<Socket>();
+  /** Also those whose TLS has not been agreed on. */
+  const connections = new Set<Socket>();
+  const lossy = new Set<Socket>();
+  const track = (connection: Socket) => {
+    connections.add(connection);
+    connection.on("close", () => connections.delete(connection));
+  };
   const relay = (socket: Socket, port: number) => {
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
-    void carry(socket, port, parts);
+    socket.on("close", () => lossy.delete(socket));
+    void carry(socket, port, parts, () => lossy.add(socket));
   };
   const data = await Promise.all(
     ports.map(async (spec) => {
       const carried = (socket: Socket) => relay(socket, spec.port);
-      const server = spec.unencrypted ? createServer(carried) : createTls(spec, parts.certificate, carried);
-      servers.push(server);
+      const server = spec.unencrypted ? createServer(halfOpen, carried) : createTls(spec, parts.certificate, carried);
+      servers.push(server.on("connection", track));
       const port = await listenOnLoopback(server);
       const host = tunnelHost;
       const open = { host, port, containerPort: spec.port };
       return spec.unencrypted ? { ...open, unencryptedHost: host, unencryptedPort: port } : open;
     }),
   );
-  const cut = () => {
-    for (const socket of sockets) socket.destroy();
+  const cut = (which: "all" | "lossy" = "all") => {
+    for (const socket of which === "all" ? connections : lossy) socket.destroy();
   };
   return {
     data,
@@ -64,6 +75,7 @@ function createTls(
 ): Server {
   const server = createTlsServer(
     {
+      ...halfOpen,
       SNICallback: (_name, done) => done(null, certificate),
       ALPNProtocols: tunnelType === tunnelOfH2 ? ["h2"] : ["http/1.1"],
     },
@@ -73,7 +85,8 @@ function createTls(
   return server;
 }
 
-async function carry(socket: Socket, port: number, { connect, latencyMs, onUse }: TunnelParts): Promise<void> {
+async function carry(socket: Socket, port: number, parts: TunnelParts, onLoss: () => void): Promise<void> {
+  const { connect, onUse } = parts;
   // Whoever dials may send at once, and may be gone at any time.
   socket.on("error", () => {});
   onUse();
@@ -84,33 +97,37 @@ async function carry(socket: Socket, port: number, { connect, latencyMs, onUse }
     socket.destroy();
     return;
   }
-  inside.on("error", () => {});
-  inside.on("close", () => socket.destroy());
-  socket.on("close", () => inside.destroy());
-  if (socket.destroyed) inside.destroy();
-  socket.on("data", onUse);
-  socket.pipe(delayed(latencyMs)).pipe(inside).pipe(delayed(latencyMs)).pipe(socket);
+  const way = () => delayed({ ...parts, onLoss });
+  // A pipeline listens to much.
+  for (const end of [socket, inside]) end.setMaxListeners(32);
+  // Each way ends by itself, when all of it has arrived. A connection that breaks takes both ends with it.
+  const carried = [pipeline(socket, way(), inside), pipeline(inside, way(), socket)];
+  await Promise.all(carried).catch(() => {
+    socket.destroy();
+    inside.destroy();
+  });
 }
 
-/** Passes each piece on after the latency, in order, without waiting for the one before. */
-function delayed(latencyMs: () => number): Transform {
+interface Way extends Pick<TunnelParts, "latencyMs" | "isStalled" | "onUse"> {
+  readonly onLoss: () => void;
+}
+
+/** Passes each piece on after the latency, in order, without waiting for the one before. Loses it while stalled. */
+function delayed({ latencyMs, isStalled, onUse, onLoss }: Way): Transform {
+  let dueMs = 0;
   return new Transform({
     transform(piece, _encoding, done) {
-      const ms = latencyMs();
-      if (ms <= 0) {
-        this.push(piece);
-        done();
-        return;
-      }
-      setTimeout(() => {
-        if (!this.destroyed) this.push(piece);
-      }, ms);
+      onUse();
+      const nowMs = performance.now();
+      // What comes later never overtakes, also when the latency has changed meanwhile.
+      dueMs = Math.max(dueMs, nowMs + latencyMs());
+      if (isStalled()) onLoss();
+      else if (dueMs <= nowMs) this.push(piece);
+      else setTimeout(() => this.destroyed || this.push(piece), dueMs - nowMs);
       done();
     },
     flush(done) {
-      const ms = latencyMs();
-      if (ms <= 0) done();
-      else setTimeout(done, ms);
+      setTimeout(done, Math.max(0, dueMs - performance.now()));
     },
   });
 }

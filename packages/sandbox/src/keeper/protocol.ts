@@ -15,7 +15,7 @@ import type { ReconcileReport } from "../provider.ts";
 import type { Tool } from "./record.ts";
 
 /** Raise it when requests or records change shape: callers ask a keeper of another version to retire. */
-export const protocolVersion = 3;
+export const protocolVersion = 4;
 
 /** The keeper's methods, over its unix socket, as one JSON document per line. */
 export interface KeeperMethods {
@@ -42,7 +42,9 @@ export interface KeeperMethods {
   }): SnapshotInfo;
   updateSnapshot(params: { id: SnapshotId; name?: string | null; expiresInMs?: number | null }): SnapshotInfo;
   deleteSnapshot(params: { id: SnapshotId }): null;
-  prepareImage(params: { image: Image }): null;
+  /** `built`: the record of an image that the call has built. */
+  prepareImage(params: { image: Image }): { built: string | null };
+  removeImage(params: { key: string }): null;
   reconcile(params: Record<string, never>): ReconcileReport;
   /** Events follow as messages until the connection closes. */
   subscribe(params: { after: number | null }): { last: number };

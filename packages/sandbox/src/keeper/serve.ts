@@ -27,8 +27,10 @@ export interface KeeperParts<R extends SandboxRecord, O, P> extends ReconcilePar
   readonly lifecycle: Lifecycle<R>;
   readonly snapshots: Snapshots<O>;
   readonly timers: Timers<R>;
-  /** Builds and caches an image ahead of the first create that names it. */
-  prepareImage(image: KeeperParams<"prepareImage">["image"], context: CallContext): Promise<unknown>;
+  /** Builds and caches an image ahead of the first create that names it. The key of what it built; null: it was there. */
+  prepareImage(image: KeeperParams<"prepareImage">["image"], context: CallContext): Promise<string | null>;
+  /** Forgets what `prepareImage` has built. */
+  removeImage(key: string): Promise<void> | void;
   /** Applies the policy of the sandbox's record. */
   setPolicy(box: Box<R>): Promise<void>;
   previewUrl(box: Box<R>, port: number): Promise<string>;
@@ -134,7 +136,11 @@ function handlersOf<R extends SandboxRecord, O, P>(parts: KeeperParts<R, O, P>, 
       snapshots.delete(id);
       return null;
     },
-    prepareImage: ({ image }, context) => done(parts.prepareImage(image, context)),
+    prepareImage: async ({ image }, context) => ({ built: await parts.prepareImage(image, context) }),
+    removeImage: async ({ key }) => {
+      await parts.removeImage(key);
+      return null;
+    },
     reconcile: () => reconcileNow(parts),
   };
 }

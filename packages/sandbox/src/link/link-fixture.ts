@@ -2,11 +2,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import type { ExecHost } from "../agent/exec/exec.ts";
+import type { ExecRequestInput } from "@slipway/contract";
+import { execStart } from "../agent/agent-fixture.ts";
+import { type ExecHost, startExec } from "../agent/exec/exec.ts";
 import type { Exec } from "../provider.ts";
 import { buildLink } from "./build.ts";
 import { type Link, openLink } from "./link.ts";
@@ -110,10 +112,58 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
+/** Starts a command as a sandbox's `exec` does. */
+export function execOn(box: LinkBox, link: Link, request: ExecRequestInput): Promise<Exec> {
+  const { id, argv = [], env, background } = request;
+  const { PATH } = execStart([]).env;
+  return startExec(box.hostOf(link), {
+    ...execStart(argv, { cwd: box.workdir, env: { PATH: PATH ?? "", HOME: box.workdir, ...env } }),
+    ...(id && { id }),
+    ...(background && { background }),
+  });
+}
+
 /** All that a command writes to its standard output and error. */
 export async function textOf(exec: Exec): Promise<string> {
   let text = "";
   for await (const chunk of exec.output())
     if (chunk.type !== "output_truncated") text += Buffer.from(chunk.data).toString();
   return text;
+}
+
+/** A network between host and sandbox: delays all bytes and cuts connections when it is told to. */
+export function createNetwork(port: number, delayMs: number) {
+  const open = new Set<Socket>();
+  let isDown = false;
+  const delayed = (from: Duplex, to: Duplex) => {
+    from.on("data", (chunk) => setTimeout(() => to.destroyed || to.write(chunk), delayMs));
+    from.on("close", () => to.destroy());
+  };
+  return {
+    cuts: 0,
+    async open(): Promise<Socket> {
+      if (isDown) throw new Error("The network is down.");
+      const far = connect(port, "127.0.0.1");
+      const server = createServer((near) => {
+        server.close();
+        for (const socket of [near, far]) open.add(socket.on("error", () => socket.destroy()).setNoDelay());
+        delayed(near, far);
+        delayed(far, near);
+        near.once("close", () => open.delete(near));
+        far.once("close", () => open.delete(far));
+      }).listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const socket = connect((server.address() as { port: number }).port, "127.0.0.1");
+      await once(socket, "connect");
+      return socket;
+    },
+    cut() {
+      this.cuts++;
+      for (const socket of open) socket.destroy();
+    },
+    setDown(down: boolean) {
+      isDown = down;
+      if (down) this.cut();
+    },
+  };
 }

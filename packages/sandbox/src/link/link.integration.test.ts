@@ -1,8 +1,11 @@
 import { once } from "node:events";
+import { statSync } from "node:fs";
 import { createConnection } from "node:net";
+import { join } from "node:path";
 import { hasCode } from "@slipway/contract";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { execStart } from "../agent/agent-fixture.ts";
+import { expectDone, openCall } from "../agent/connection.ts";
 import { attachExec, type ExecStart, startExec } from "../agent/exec/exec.ts";
 import { createFiles } from "../agent/files/files.ts";
 import { connectPort } from "../agent/ports/port.ts";
@@ -88,6 +91,32 @@ c.sendall(data.upper()); c.close()`;
   });
 });
 
+describe("the agent that is not pid 1", () => {
+  const ask = async (operation: string) => {
+    using call = await openCall(link.dial, operation, {});
+    await expectDone(call, operation);
+  };
+
+  it("stops and continues all it runs, daemons too, and nothing else", async () => {
+    const counter = `
+import os, sys, time
+if os.fork(): sys.exit(0)
+os.setsid()
+while True:
+  open("count", "a").write("x"); time.sleep(0.005)`;
+    await startExec(box.hostOf(link), start(["python3", "-c", counter]));
+    const count = () => statSync(join(box.workdir, "count"), { throwIfNoEntry: false })?.size ?? 0;
+    await vi.waitFor(() => expect(count()).toBeGreaterThan(3));
+    await ask("Z");
+    const stopped = count();
+    // The agent itself answers, more often than the counter would have counted.
+    for (let i = 0; i < 50; i++) await ask("Q");
+    expect(count()).toBe(stopped);
+    await ask("Y");
+    await vi.waitFor(() => expect(count()).toBeGreaterThan(stopped));
+  });
+});
+
 describe("the channel over the link", () => {
   it("takes connections of programs inside, and is one at a time", async () => {
     const channel = await link.openChannel();
@@ -96,9 +125,9 @@ describe("the channel over the link", () => {
       for await (const connection of channel.connections()) connection.pipe(connection);
     })();
     const client = `
-import socket,sys
-s=socket.socket(socket.AF_UNIX); s.connect("${box.channel}"); s.sendall(b"x"*1000000); s.shutdown(1)
-n=0
+import socket, threading
+s=socket.socket(socket.AF_UNIX); s.connect("${box.channel}"); n=0
+threading.Thread(target=lambda: (s.sendall(b"x"*1000000), s.shutdown(1))).start()
 while d:=s.recv(65536): n+=len(d)
 print(n)`;
     const exec = await startExec(box.hostOf(link), start(["python3", "-c", client]));

@@ -1,13 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { connect, createServer, type Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import { hasCode } from "@slipway/contract";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { execStart } from "../agent/agent-fixture.ts";
 import { attachExec, startExec } from "../agent/exec/exec.ts";
 import { createFiles } from "../agent/files/files.ts";
-import { type LinkBox, startLinkBox, textOf } from "./link-fixture.ts";
+import { createNetwork, type LinkBox, startLinkBox, textOf } from "./link-fixture.ts";
 
 let box: LinkBox;
 beforeAll(async () => {
@@ -15,45 +13,8 @@ beforeAll(async () => {
 });
 afterAll(async () => await box[Symbol.asyncDispose]());
 
-/** A network between host and sandbox: delays all bytes and cuts connections when it is told to. */
-function createNetwork(delayMs: number) {
-  const open = new Set<Socket>();
-  let isDown = false;
-  const delayed = (from: Duplex, to: Duplex) => {
-    from.on("data", (chunk) => setTimeout(() => to.destroyed || to.write(chunk), delayMs));
-    from.on("close", () => to.destroy());
-  };
-  return {
-    cuts: 0,
-    async open(): Promise<Socket> {
-      if (isDown) throw new Error("The network is down.");
-      const far = connect(box.port, "127.0.0.1");
-      const server = createServer((near) => {
-        server.close();
-        for (const socket of [near, far]) open.add(socket.on("error", () => socket.destroy()).setNoDelay());
-        delayed(near, far);
-        delayed(far, near);
-        near.once("close", () => open.delete(near));
-        far.once("close", () => open.delete(far));
-      }).listen(0, "127.0.0.1");
-      await once(server, "listening");
-      const socket = connect((server.address() as { port: number }).port, "127.0.0.1");
-      await once(socket, "connect");
-      return socket;
-    },
-    cut() {
-      this.cuts++;
-      for (const socket of open) socket.destroy();
-    },
-    setDown(down: boolean) {
-      isDown = down;
-      if (down) this.cut();
-    },
-  };
-}
-
 test("an exec's output survives cuts in mid-stream, byte for byte, and its exit is told", async () => {
-  const network = createNetwork(5);
+  const network = createNetwork(box.port, 5);
   const link = box.link(network.open);
   const request = execStart(["sh", "-c", "for i in $(seq 30000); do echo line $i; done; exit 5"], { cwd: box.workdir });
   const exec = await startExec(box.hostOf(link), request);
@@ -72,7 +33,7 @@ test("an exec's output survives cuts in mid-stream, byte for byte, and its exit 
 });
 
 test("a dial during a loss waits for the link to be back, or for its caller", async () => {
-  const network = createNetwork(0);
+  const network = createNetwork(box.port, 0);
   const link = box.link(network.open);
   const files = createFiles({ dial: link.dial, workdir: box.workdir });
   await files.write("kept", "1");
@@ -89,7 +50,7 @@ test("a dial during a loss waits for the link to be back, or for its caller", as
 });
 
 test("a command goes on while the host is away for long, and its handle with it afterwards", async () => {
-  const network = createNetwork(0);
+  const network = createNetwork(box.port, 0);
   const link = box.link(network.open);
   const script = "for i in 1 2 3; do echo $i; sleep 0.3; done";
   // The log's reader asks when it has waited for the link for some time.
@@ -147,7 +108,7 @@ while n < 300:
 print("said")`;
 
 test("over a network that delays and cuts, the channel's programs get through, and nothing is invented", async () => {
-  const network = createNetwork(5);
+  const network = createNetwork(box.port, 5);
   const link = box.link(network.open);
   await using channel = await link.openChannel();
   const heard: number[] = [];
@@ -197,8 +158,8 @@ test("what an earlier life of the files has left running is lost, and the rest i
   await once(first.process, "exit");
   await using second = await startLinkBox({ SLIPWAY_LINK_STATE: first.state });
   const link = second.link();
-  const [one, other] = await link.logs.list(async () => true);
-  expect([one?.exit, other?.exit]).toMatchObject([{ exitCode: 0 }, { reason: "lost" }]);
+  expect((await link.logs.find(ended.id, true))?.exit).toMatchObject({ exitCode: 0 });
+  expect((await link.logs.find(cut.id, true))?.exit).toMatchObject({ reason: "lost" });
   expect(await textOf(await attachExec(second.hostOf(link), ended.id))).toBe("kept\n");
   await first[Symbol.asyncDispose]();
 });

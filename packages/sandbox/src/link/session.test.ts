@@ -50,7 +50,7 @@ test("a stream that is destroyed is cut for the other end, not ended", async () 
   expect(String((await once(other, "data"))[0])).toBe("some");
   const ended = vi.fn();
   other.on("end", ended);
-  const closed = once(other, "close");
+  const closed = new Promise((resolve) => other.on("close", resolve));
   stream.destroy();
   await closed;
   expect(ended).not.toHaveBeenCalled();
@@ -64,8 +64,26 @@ test("an end is an end: the other direction goes on", async () => {
       .resume(),
   );
   const stream = asSocket(client.request({ ":method": "POST" }, { endStream: false }));
+  const closed = once(stream, "close");
   stream.end("all");
   expect(String((await once(stream, "data"))[0])).toBe("after the end");
-  await once(stream, "close");
+  await closed;
   expect(stream.readableEnded).toBe(true);
+});
+
+test("a stream of a connection that is lost is cut at both ends, not ended", async () => {
+  const { client, server } = connected();
+  const incoming = once(server, "stream");
+  const stream = asSocket(client.request({ ":method": "POST" }, { endStream: false }));
+  stream.write("some");
+  const [other] = await incoming;
+  const ended = vi.fn();
+  const closed = [stream, asSocket(other)].map((end) => {
+    end.on("end", ended).resume();
+    return new Promise((resolve) => end.on("close", resolve));
+  });
+  client.destroy();
+  server.destroy();
+  await Promise.all(closed);
+  expect(ended).not.toHaveBeenCalled();
 });

@@ -80,15 +80,14 @@ export function answers(session: Http2Session, withinMs: number): Promise<boolea
 }
 
 /**
- * Makes a stream behave as a socket: destroying it, or losing the connection, cuts it for the other end too, which must not
- * take it for an end.
+ * Makes a stream behave as a socket: destroying it, or losing its connection, is an error for both ends and no end, as which
+ * Node would pass it on.
  */
 export function asSocket<Stream extends Http2Stream>(stream: Stream): Stream {
-  const destroy = stream.destroy.bind(stream);
-  stream.destroy = (error) => {
-    const isOver = stream.readableEnded && stream.writableFinished;
-    if (!isOver && !stream.closed && !stream.destroyed) stream.close(constants.NGHTTP2_CANCEL);
-    return destroy(error);
+  const destroy = stream._destroy.bind(stream);
+  stream._destroy = (error, callback) => {
+    const isSent = stream.writableFinished || (stream.closed && stream.rstCode === constants.NGHTTP2_NO_ERROR);
+    destroy(error ?? (stream.readableEnded && isSent ? null : new Error("The stream was cut.")), callback);
   };
   // `close` follows.
   return stream.on("error", () => undefined) as Stream;

@@ -1,5 +1,7 @@
-import { type Finding, fail } from "./finding.ts";
+import { findDeployment } from "../deploy/record.ts";
+import { type Finding, fail, ok, warn } from "./finding.ts";
 import type { InspectOptions } from "./local/doctor/doctor.ts";
+import { deployTarget, type ModalSettings } from "./modal-settings.ts";
 import { type ProviderName, type SandboxSettings, withoutCredentials } from "./settings.ts";
 
 export type { Finding } from "./finding.ts";
@@ -15,5 +17,13 @@ export async function inspectProvider(name: ProviderName, { modal, signal, ...ho
   if (modal === undefined) {
     return [fail("modal account", withoutCredentials, "Set both; docs/guides/deploy-on-modal.md says how.")];
   }
-  return await (await import("./modal/doctor/inspect.ts")).inspectModal(modal, { signal });
+  const { inspectModal } = await import("./modal/doctor/inspect.ts");
+  return [...(await inspectModal(modal, { signal })), await inspectDeployment(host.stateDir, modal)];
+}
+
+async function inspectDeployment(stateDir: string, modal: ModalSettings): Promise<Finding> {
+  const record = await findDeployment(stateDir, "modal", deployTarget(modal));
+  if (record !== null) return ok("modal image", `deployed on ${new Date(record.at).toISOString()}`);
+  const action = "Run `slipway deploy modal`; without it, the first sandbox waits for the image to be built.";
+  return warn("modal image", "not deployed from this state directory", action);
 }

@@ -31,6 +31,11 @@ const address = z
   .refine(isApiBase, "expected https://host[:port], or http:// on localhost or 127.0.0.1, without a path or password");
 const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "expected up to 64 letters, digits, . _ -");
 
+/** What a deployment is of: settings that lead to other sandboxes and images. */
+export function deployTarget({ apiBase, workspace, environment, app }: ModalSettings): string {
+  return [apiBase, workspace ?? "", environment ?? "", app].join(" ");
+}
+
 export const modalVariables = {
   MODAL_TOKEN_ID: token.refine((text) => !text.startsWith("as-"), "this is a token's secret (as-...)").optional(),
   MODAL_TOKEN_SECRET: token.refine((text) => !text.startsWith("ak-"), "this is a token's id (ak-...)").optional(),

@@ -2,6 +2,8 @@ import { defaultExecTimeoutMs, type Environment, maxLifetimeMs, readEnvironment,
 import { z } from "zod";
 import { type ModalSettings, modalVariables, readModal } from "./modal-settings.ts";
 
+export { deployTarget, type ModalSettings } from "./modal-settings.ts";
+
 /** Names that SANDBOX_PROVIDER takes. */
 export const providerNames = ["local", "modal"] as const;
 export type ProviderName = (typeof providerNames)[number];

@@ -55,6 +55,17 @@ export const machineCommands: readonly Command[] = [
     load: () => import("../server/server.ts"),
   },
   {
+    name: "deploy modal",
+    summary: "Build the image on Modal and prove the account with a test sandbox",
+    options: { "dry-run": { help: "Check the account, and say what a deploy does and costs" } },
+    notes: [
+      "Uses Modal's credentials from the environment, whatever SANDBOX_PROVIDER is. Ends its test sandboxes and deletes its snapshot in every case, and an image that it built if a step fails.",
+      "Exit codes: 0 deployed; 1 not deployed, with nothing left; 2 something is left, which the message names; 125 wrong settings, or Slipway failed.",
+    ],
+    examples: ["deploy modal --dry-run", "deploy modal --json"],
+    load: () => import("../deploy/deploy.ts"),
+  },
+  {
     name: "doctor",
     summary: "Check whether this machine can run sandboxes, and say what to fix",
     notes: ["Exits with 1 if a check fails."],

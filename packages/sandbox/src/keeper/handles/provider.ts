@@ -50,7 +50,10 @@ export function createKeptProvider<R extends SandboxRecord>(kept: KeptProvider<R
         .filter((info) => wanted.every(([label, value]) => info.labels[label] === value));
     },
     async prepareImage(image, { signal, onProgress } = {}) {
-      await keeper.call("prepareImage", { image: parseImage(image, capabilities) }, { signal, onProgress });
+      const params = { image: parseImage(image, capabilities) };
+      const { built } = await keeper.call("prepareImage", params, { signal, onProgress });
+      if (built === null) return undefined;
+      return { remove: async (options = {}) => void (await keeper.call("removeImage", { key: built }, options)) };
     },
     events: ({ sandbox, ...options } = {}) => ofSandbox(keeper.events(options), sandbox),
     reconcile: ({ signal } = {}) => keeper.call("reconcile", {}, { signal }),

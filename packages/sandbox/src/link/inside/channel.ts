@@ -73,5 +73,3 @@ export function createChannel(path: string) {
     },
   };
 }
-
-export type Channel = ReturnType<typeof createChannel>;

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { lstatSync, mkdirSync } from "node:fs";
 import { dialAgent } from "../../agent/connection.ts";
 import { closeExecLogs } from "../../agent/exec/close-logs.ts";
 import { logsIn } from "../../agent/exec/logs.ts";
@@ -15,6 +15,8 @@ import { readSettings, type Settings } from "./settings.ts";
 async function main(settings: Settings): Promise<void> {
   const logs = `${settings.state}/execs`;
   mkdirSync(settings.state, { recursive: true, mode: 0o700 });
+  const { uid, mode } = lstatSync(settings.state);
+  if (uid !== 0 || (mode & 0o77) !== 0) throw new Error("SLIPWAY_LINK_STATE is not root's alone.");
   mkdirSync(logs, { recursive: true, mode: 0o700 });
   // Of an earlier life of these files.
   closeExecLogs(logs);

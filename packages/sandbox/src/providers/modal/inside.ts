@@ -10,7 +10,7 @@ export const inside = {
   tools: `${root}/tools`,
   /** Exec logs: `state/<sandbox>`, readable by root alone. */
   state: "/var/lib/slipway",
-  channel: "/run/slipway/run.sock",
+  channel: "/run/slipway-link/run.sock",
   workdir: "/workspace",
 } as const;
 

@@ -20,7 +20,8 @@ export async function startKeeper(
   return await startServing(
     {
       ...parts,
-      prepareImage: (image, context) => images.resolve(image, context),
+      prepareImage: (image, context) => images.prepare(image, context),
+      removeImage: (key) => images.remove(key),
       setPolicy: (box) => networks.setPolicy(box),
       previewUrl: (box, port) => previews.url(box, port),
       watch: () => watchesOf(parts),

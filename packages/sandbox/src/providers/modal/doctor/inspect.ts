@@ -1,7 +1,7 @@
 import type { ModalClient } from "modal";
 import { type Finding, fail, ok, warn } from "../../finding.ts";
 import type { ModalSettings } from "../../modal-settings.ts";
-import { openAccount } from "./account.ts";
+import { openClient } from "./client.ts";
 
 export interface InspectModalOptions {
   readonly signal?: AbortSignal | undefined;
@@ -15,8 +15,8 @@ export async function inspectModal(settings: ModalSettings, options: InspectModa
   const { signal, now = Date.now } = options;
   const limit = AbortSignal.timeout(answerMs);
   const call = { signal: signal === undefined ? limit : AbortSignal.any([signal, limit]), retries: 0 };
-  using account = await openAccount(settings);
-  const inspection = { settings, client: account.client, call, now };
+  using opened = await openClient(settings);
+  const inspection = { settings, client: opened.client, call, now };
   const reached = await reach(inspection);
   if (reached.some(({ status }) => status === "fail")) return reached;
   return [...reached, await inspectWorkspace(inspection), await inspectApp(inspection)];

@@ -127,9 +127,8 @@ function compose(
     collectGarbage,
     log,
     onError,
-    async prepareImage(image, { signal, progress }) {
-      await images.fit(await images.base(image, { signal, progress }), [], { signal, progress });
-    },
+    prepareImage: (image, { signal, progress }) => images.prepare(image, { signal, progress }),
+    removeImage: (key) => images.discard(key, new Set(usedImages())),
     async setPolicy(box) {
       if (box.record.state !== "running") return;
       const sandbox = await runtime.runs.handle(box);

@@ -26,7 +26,7 @@ const linkLimitMs = 20_000;
 const ownProcesses = 2;
 
 export function createRuntime(parts: RuntimeParts): ModalRuntime {
-  const { account, boxes, held, images, links, slots } = parts;
+  const { account, boxes, held, images, links } = parts;
   const runs = createRuns(parts);
 
   /** An image of its present files, which replaces the last one in its record. */

@@ -19,6 +19,10 @@ import { contentOf, customRecipe, isNodeImage, type NodeImage, nodeRecipe, type 
 /** Turns the name or recipe of an image into layers. Builds missing ones. */
 export interface Images {
   resolve(image: Image, options: WorkOptions): Promise<RootImage>;
+  /** The key of what it built, for `remove`; null: the image was there. */
+  prepare(image: Image, options: WorkOptions): Promise<string | null>;
+  /** Forgets an image. The next collection removes its layers, unless sandboxes use them. */
+  remove(key: string): void;
   usedLayers(): Iterable<LayerId>;
 }
 
@@ -50,6 +54,8 @@ const unusedMs = 30 * dayMs;
 interface Resolved {
   readonly key: string;
   readonly root: RootImage;
+  /** The key of the record that this call has made. */
+  readonly built?: string | null;
 }
 
 type Build = (options: WorkOptions, keep: (layers: readonly LayerId[]) => ImageRecord) => Promise<ImageRecord>;
@@ -70,7 +76,7 @@ export async function openImages(parts: ImageParts): Promise<Images> {
     image: Image,
     options: WorkOptions,
     build: Build,
-  ): Promise<readonly LayerId[]> => {
+  ): Promise<{ layers: readonly LayerId[]; built: string | null }> => {
     const now = parts.clock.now();
     const keep = (layers: readonly LayerId[]): ImageRecord => {
       const record = { key, image, layers, usedAt: now };
@@ -79,9 +85,12 @@ export async function openImages(parts: ImageParts): Promise<Images> {
       return record;
     };
     const known = records.get(key);
-    if (known === undefined) return (await builds.join(key, options, (shared) => build(shared, keep))).layers;
+    if (known === undefined) {
+      const { layers } = await builds.join(key, options, (shared) => build(shared, keep));
+      return { layers, built: key };
+    }
     if (now - known.usedAt > dayMs) keep(known.layers);
-    return known.layers;
+    return { layers: known.layers, built: null };
   };
 
   const buildOn =
@@ -92,19 +101,18 @@ export async function openImages(parts: ImageParts): Promise<Images> {
   const node = async (image: NodeImage, below: Resolved, options: WorkOptions): Promise<Resolved> => {
     const recipe = nodeRecipe(image);
     const key = keyOf(contentOf(recipe));
-    const layers = await layersOf(key, image, options, buildOn(host.root, recipe));
-    return above(below, key, layers);
+    return above(below, key, await layersOf(key, image, options, buildOn(host.root, recipe)));
   };
 
   const debianImage = async (options: WorkOptions): Promise<Resolved> => {
     const { unpack, configure } = debianRecipes(debian);
     const key = keyOf(contentOf(unpack), contentOf(configure), process.arch);
-    const layers = await layersOf(key, "debian", options, (shared, keep) =>
+    const { layers, built } = await layersOf(key, "debian", options, (shared, keep) =>
       builder.build({ base: host.root, recipe: unpack, ...shared }, (tree) =>
         builder.build({ base: { kind: "rootfs", layers: [settings, ...tree] }, recipe: configure, ...shared }, keep),
       ),
     );
-    return { key, root: { kind: "rootfs", layers: [settings, ...layers] } };
+    return { key, root: { kind: "rootfs", layers: [settings, ...layers] }, built };
   };
 
   const custom = async (image: CustomImage, options: WorkOptions): Promise<Resolved> => {
@@ -115,8 +123,7 @@ export async function openImages(parts: ImageParts): Promise<Images> {
     const recipe = customRecipe(image, base.root.kind);
     if (recipe === null) return base;
     const key = keyOf(base.key, contentOf(recipe));
-    const layers = await layersOf(key, image, options, buildOn(base.root, recipe));
-    return above(base, key, layers);
+    return above(base, key, await layersOf(key, image, options, buildOn(base.root, recipe)));
   };
 
   const resolve = async (image: Image, options: WorkOptions): Promise<Resolved> => {
@@ -128,6 +135,10 @@ export async function openImages(parts: ImageParts): Promise<Images> {
   };
   return {
     resolve: async (image, options) => (await resolve(image, options)).root,
+    prepare: async (image, options) => (await resolve(image, options)).built ?? null,
+    remove(key) {
+      if (records.delete(key)) removeRecord(imageRecord(layout, key));
+    },
     *usedLayers() {
       yield* [skeleton, settings];
       for (const { layers } of records.values()) yield* layers;
@@ -135,8 +146,13 @@ export async function openImages(parts: ImageParts): Promise<Images> {
   };
 }
 
-function above(base: Resolved, key: string, layers: readonly LayerId[]): Resolved {
-  return { key: keyOf(base.key, key), root: { kind: base.root.kind, layers: [...layers, ...base.root.layers] } };
+function above(
+  base: Resolved,
+  key: string,
+  { layers, built }: { readonly layers: readonly LayerId[]; readonly built: string | null },
+): Resolved {
+  const root = { kind: base.root.kind, layers: [...layers, ...base.root.layers] };
+  return { key: keyOf(base.key, key), root, built };
 }
 
 function refuseAptOnHost({ base, apt }: CustomImage): void {

@@ -14,6 +14,10 @@ export interface Images {
   base(image: Image, options: WorkOptions): Promise<Origin>;
   /** The same files, with the programs and the tools that a sandbox needs. */
   fit(origin: Origin, tools: readonly Tool[], options: WorkOptions): Promise<Origin>;
+  /** Makes an image ready for sandboxes without tools. The key of what it built, for `discard`; null: it was there. */
+  prepare(image: Image, options: WorkOptions): Promise<string | null>;
+  /** Deletes what `prepare` has built, unless it is used. */
+  discard(key: string, used: ReadonlySet<string>): Promise<void>;
   /** Records an image of a sandbox's files, so that it is deleted once nothing names it. */
   keep(origin: Origin): void;
   /** Modal no longer has it. */
@@ -63,30 +67,42 @@ export function openImages(parts: ImageParts): Images {
     );
   };
 
+  const base: Images["base"] = async (image, options) => {
+    const { from, steps } = recipeOf(image);
+    const { imageId } = await made(keyOf("base", from, steps), options, async ({ progress = () => {} }) => {
+      progress(`Build an image from ${from} at Modal.`);
+      return { imageId: await build(parts, { from, steps }, progress), store: [] };
+    });
+    return { imageId, store: [] };
+  };
+  const fit = async (origin: Origin, tools: readonly Tool[], options: WorkOptions) => {
+    const needed = [await store.programs(), ...tools.map(({ digest }) => digest)];
+    const missing = needed.filter((entry) => !origin.store.includes(entry)).sort();
+    if (missing.length === 0) return { fitted: origin, built: null };
+    const key = keyOf("layer", origin.imageId, missing);
+    let built: string | null = null;
+    const { imageId, store: entries } = await made(key, options, async (shared) => {
+      const name = `slipway-${key}`;
+      const found = await account.published(name);
+      if (found !== undefined) return { imageId: found, store: [...origin.store, ...missing] };
+      const layered = await addLayer(parts, origin, missing, shared);
+      // It is found again by its name when these records are lost.
+      await account.publish(layered.imageId, name);
+      built = key;
+      return layered;
+    });
+    return { fitted: { imageId, store: entries }, built };
+  };
+
   return {
-    async base(image, options) {
-      const { from, steps } = recipeOf(image);
-      const { imageId } = await made(keyOf("base", from, steps), options, async ({ progress = () => {} }) => {
-        progress(`Build an image from ${from} at Modal.`);
-        return { imageId: await build(parts, { from, steps }, progress), store: [] };
-      });
-      return { imageId, store: [] };
-    },
-    async fit(origin, tools, options) {
-      const needed = [await store.programs(), ...tools.map(({ digest }) => digest)];
-      const missing = needed.filter((entry) => !origin.store.includes(entry)).sort();
-      if (missing.length === 0) return origin;
-      const key = keyOf("layer", origin.imageId, missing);
-      const fitted = await made(key, options, async (shared) => {
-        const name = `slipway-${key}`;
-        const found = await account.published(name);
-        if (found !== undefined) return { imageId: found, store: [...origin.store, ...missing] };
-        const layered = await addLayer(parts, origin, missing, shared);
-        // It is found again by its name when these records are lost.
-        await account.publish(layered.imageId, name);
-        return layered;
-      });
-      return { imageId: fitted.imageId, store: fitted.store };
+    base,
+    fit: async (origin, tools, options) => (await fit(origin, tools, options)).fitted,
+    prepare: async (image, options) => (await fit(await base(image, options), [], options)).built,
+    async discard(key, used) {
+      const record = records.get(key);
+      if (record === undefined || used.has(record.imageId)) return;
+      await account.deleteImage(record.imageId);
+      remove(record);
     },
     keep: ({ imageId, store: entries }) =>
       void save({ imageId, store: entries, key: imageId, isOwn: true, usedAt: clock.now() }),

@@ -3,7 +3,7 @@ import { ModalClient } from "modal";
 import type { ModalSettings } from "../../modal-settings.ts";
 
 /** Modal's client for these settings. */
-export async function openAccount(settings: ModalSettings): Promise<Disposable & { readonly client: ModalClient }> {
+export async function openClient(settings: ModalSettings): Promise<Disposable & { readonly client: ModalClient }> {
   const { tokenId, tokenSecret, environment } = settings;
   const client = at(
     settings.apiBase,
