@@ -1,6 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { type Duplex, Transform } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { createServer as createTlsServer, type SecureContext } from "node:tls";
 import { listenOnLoopback } from "../front.ts";
 import { type PortSpec, type TunnelData, tunnelOfH2 } from "../wire.ts";
@@ -97,15 +96,16 @@ async function carry(socket: Socket, port: number, parts: TunnelParts, onLoss: (
     socket.destroy();
     return;
   }
+  inside.on("error", () => {});
   const way = () => delayed({ ...parts, onLoss });
-  // A pipeline listens to much.
-  for (const end of [socket, inside]) end.setMaxListeners(32);
-  // Each way ends by itself, when all of it has arrived. A connection that breaks takes both ends with it.
-  const carried = [pipeline(socket, way(), inside), pipeline(inside, way(), socket)];
-  await Promise.all(carried).catch(() => {
-    socket.destroy();
-    inside.destroy();
+  socket.pipe(way()).pipe(inside).pipe(way()).pipe(socket);
+  // Each way ends by itself, when all of it has arrived; what breaks takes the other end with it.
+  inside.on("close", () => inside.readableEnded || socket.destroy());
+  socket.on("close", () => {
+    if (!socket.readableEnded || inside.writableFinished) inside.destroy();
+    else inside.on("finish", () => inside.destroy());
   });
+  if (socket.destroyed) inside.destroy();
 }
 
 interface Way extends Pick<TunnelParts, "latencyMs" | "isStalled" | "onUse"> {
@@ -114,20 +114,37 @@ interface Way extends Pick<TunnelParts, "latencyMs" | "isStalled" | "onUse"> {
 
 /** Passes each piece on after the latency, in order, without waiting for the one before. Loses it while stalled. */
 function delayed({ latencyMs, isStalled, onUse, onLoss }: Way): Transform {
-  let dueMs = 0;
+  const waiting: { release: () => void; dueMs: number }[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  const releaseDue = () => {
+    timer = undefined;
+    for (let [first] = waiting; first !== undefined; [first] = waiting) {
+      const leftMs = first.dueMs - performance.now();
+      if (leftMs > 0) {
+        // Rounded up: a timer counts whole milliseconds.
+        timer = setTimeout(releaseDue, Math.ceil(leftMs));
+        return;
+      }
+      waiting.shift();
+      first.release();
+    }
+  };
+  const later = (release: () => void) => {
+    waiting.push({ release, dueMs: performance.now() + latencyMs() });
+    if (timer === undefined) releaseDue();
+  };
   return new Transform({
     transform(piece, _encoding, done) {
       onUse();
-      const nowMs = performance.now();
-      // What comes later never overtakes, also when the latency has changed meanwhile.
-      dueMs = Math.max(dueMs, nowMs + latencyMs());
       if (isStalled()) onLoss();
-      else if (dueMs <= nowMs) this.push(piece);
-      else setTimeout(() => this.destroyed || this.push(piece), dueMs - nowMs);
+      else later(() => this.push(piece));
       done();
     },
-    flush(done) {
-      setTimeout(done, Math.max(0, dueMs - performance.now()));
+    // The end comes after the last piece.
+    flush: (done) => later(done),
+    destroy(error, done) {
+      clearTimeout(timer);
+      done(error);
     },
   });
 }
