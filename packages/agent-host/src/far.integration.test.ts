@@ -1,7 +1,7 @@
-import { cpSync, mkdirSync } from "node:fs";
+import { chownSync, cpSync, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { newId } from "@slipway/contract";
+import { type ExecRequestInput, newId } from "@slipway/contract";
 import { isSideCall, type ScriptedProgram, sideAnswer } from "@slipway/gateway/scripted";
 import type { Sandbox } from "@slipway/sandbox";
 import { createNetwork, execOn, startLinkBox } from "@slipway/sandbox/testing/link";
@@ -26,15 +26,20 @@ test(
     // The other user may not pass through to where they are.
     for (const [name, path] of Object.entries(await toolDirectories("builtin", "")))
       cpSync(path, join(toolsDirectory, name), { recursive: true, dereference: true });
+    // Not below the work tree, whose changes are events.
+    const runs = join(box.dir, "runs");
+    mkdirSync(runs);
+    chownSync(runs, box.uid, box.uid);
     const network = createNetwork(box.port, 50);
     const link = box.link(network.open);
     const sandbox = {
       id: newId("sbx"),
       toolsDirectory,
-      exec: (request: Parameters<Sandbox["exec"]>[0]) => execOn(box, link, request),
+      exec: ({ env, ...request }: ExecRequestInput) =>
+        execOn(box, link, { ...request, env: { ...env, SLIPWAY_RUN_DIR: runs } }),
       openChannel: () => link.openChannel(),
     } as unknown as Sandbox;
-    await using run = await site.start(sandbox, { task: { agent: "builtin", prompt: "Say hello" } });
+    await using run = await site.start(sandbox, { task: { agent: "builtin", prompt: "Work", workdir: box.workdir } });
     const cutting = setInterval(() => network.cut(), 1500);
     onTestFinished(() => clearInterval(cutting));
     const { events, end } = await toEnd(run);

@@ -56,8 +56,14 @@ export function serverSession(socket: Duplex, role: Role): ServerHttp2Session {
 function prepare<Session extends Http2Session>(session: Session): Session {
   // `close` follows.
   session.on("error", () => undefined);
-  const widen = () => session.destroyed || session.setLocalWindowSize(connectionWindowBytes);
-  setImmediate(widen);
+  setImmediate(() => {
+    try {
+      session.setLocalWindowSize(connectionWindowBytes);
+    } catch {
+      // Its socket has closed meanwhile.
+      session.destroy();
+    }
+  });
   const timer = setInterval(async () => {
     if (!(await answers(session, answerMs))) session.destroy();
   }, heartbeatMs);

@@ -25,10 +25,14 @@ export function createChannel(path: string) {
   const take = (socket: Socket) => {
     socket.on("error", () => socket.destroy());
     const session = holding?.session;
-    if (!session || session.destroyed || sockets.size >= mostConnections) return void socket.destroy();
+    if (!session || sockets.size >= mostConnections) return void socket.destroy();
     sockets.add(socket.once("close", () => sockets.delete(socket)));
-    const stream = session.request({ ":method": "POST", ":path": "/" }, { endStream: false });
-    splice(socket, asSocket(stream));
+    try {
+      splice(socket, asSocket(session.request({ ":method": "POST", ":path": "/" }, { endStream: false })));
+    } catch {
+      // The session has ended meanwhile.
+      socket.destroy();
+    }
   };
   const listen = async () => {
     if (server !== null) return;
