@@ -19,6 +19,7 @@ export { observeMerges, type QueueFact } from "./merge/observe.ts";
 export { type Candidate, inLine, type MergeQueue, openQueue, outcomeOf, readQueue } from "./merge/state.ts";
 export * from "./pipeline.ts";
 export { criticalPath } from "./plan/critical-path.ts";
+export { forecastCompute } from "./plan/forecast.ts";
 export { partition } from "./plan/partition.ts";
 export type { Remaining } from "./plan/run.ts";
 export type * from "./ports/bridge.ts";

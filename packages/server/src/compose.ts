@@ -2,13 +2,21 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { BuildId, BuildSettings, BuildSource } from "@slipway/contract";
+import {
+  type BuildId,
+  type BuildSettings,
+  type BuildSource,
+  computeRate,
+  limitsSchema,
+  microUsdPerUsd,
+} from "@slipway/contract";
 import type { Bridge, Dummies, NoteWork, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
 import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
+import { computePriceOf } from "./compute-price.ts";
 import { type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
 import { createNotes } from "./drive/notes.ts";
 import { createReports, type Reports } from "./drive/reports.ts";
@@ -125,6 +133,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   await secrets.sweep((build) => isUnderway(store, build));
   const reports = createReports(store);
   const notes = createNotes(store, name);
+  const price = computePriceOf(settings);
   const building = parts.use(
     options.building({ name, store, bridge, gateway: models.gateway, reports, note: notes.note }),
   );
@@ -137,6 +146,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
       openRepository: (build) => options.openRepository(build, () => readSource(store, build.id), building.provider),
       dummiesFor: building.dummiesFor,
       makeMain: async (build) => await building.makeMain?.(build),
+      gpus: building.provider?.capabilities.gpu === true ? Object.keys(price.gpus) : [],
       passesWithout: async (...given) => (await building.passesWithout?.(...given)) ?? false,
       ring: async (build) => reports.ring(build),
     }),
@@ -144,6 +154,8 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   const work = joinWork(planning, building.work, secrets.remove);
   const coordinator = { store, reports, openDrive, work, name, slots, clock, warn };
   parts.use(await openCoordinator({ ...coordinator, onDrive: notes.drives, onTurn: news.tell }));
+  const usdPerMinute = (gpu: string | undefined) =>
+    ((computeRate(price, { ...limitsSchema.parse({}), gpu }) ?? 0) * 60_000) / microUsdPerUsd;
   const repositoryOf = (build: BuildId) => join(stateDirectory, "builds", build, repositoryName);
   const face = createBuildFace({
     store,
@@ -152,6 +164,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     defaults: settings.buildDefaults,
     ring: reports.ring,
     provider: settings.provider,
+    usdPerMinute,
     checkAgent: options.checkAgent,
     secrets,
     repositoryOf,

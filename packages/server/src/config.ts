@@ -3,7 +3,6 @@ import { isAbsolute, join } from "node:path";
 import {
   absolutePath,
   type BuildSettings,
-  type ComputePrice,
   decimalNumber,
   defaultStateDirectory,
   type Environment,
@@ -164,15 +163,6 @@ function collect<T>(read: () => T): { readonly value?: T; readonly mistakes: rea
     const [, ...lines] = error.message.split("\n");
     return { mistakes: lines.map((line) => line.replace(/^- /, "")) };
   }
-}
-
-/** What sandboxes cost. A simulation still reads repositories in local ones. */
-export function computePriceOf({ models, provider }: Pick<ServerConfig, "models" | "provider">): ComputePrice {
-  const price = models.computePrices[provider === "simulated" ? "local" : provider];
-  if (price !== undefined) return price;
-  throw settingsError([
-    `SANDBOX_PROVIDER: sandboxes of ${provider} have no price here; give it in the file that SLIPWAY_PRICES names.`,
-  ]);
 }
 
 function databaseOf(settings: Parsed, stateDirectory: string): ServerSettings["database"] {

@@ -46,7 +46,11 @@ export function createLedger(queries: Queries, clock: Clock): BuildLedger {
     async place(request, sandbox) {
       await queries.updateTable("ledgerEntries").set({ sandbox }).where("request", "=", request).execute();
     },
-    openCompute: () => readOpenCompute(queries),
+    openCompute: (prefix = "") => readOpenCompute(queries, prefix),
+    async payerOf(sandbox) {
+      const entries = queries.selectFrom("ledgerEntries").select("account").where("sandbox", "=", sandbox);
+      return (await entries.limit(1).executeTakeFirst())?.account;
+    },
     async spentOn(sandbox) {
       const { rows } = await sql<{ spentMicroUsd: number }>`
         select ${whole(sql`sum(spent_micro_usd)`)} as "spentMicroUsd" from ledger_entries where sandbox = ${sandbox}
@@ -210,12 +214,13 @@ async function readCosts(queries: Queries, build: BuildId, dimension: CostDimens
     .execute();
 }
 
-async function readOpenCompute(queries: Queries): Promise<readonly OpenCompute[]> {
+async function readOpenCompute(queries: Queries, prefix: string): Promise<readonly OpenCompute[]> {
   const rows = await queries
     .selectFrom("ledgerEntries")
     .select(["request", "account", "build", "holder", "sandbox", "terms", "reservedMicroUsd", "reservedAt"])
     .where("settledAt", "is", null)
     .where("terms", "is not", null)
+    .where(sql<boolean>`substr(request, 1, ${prefix.length}) = ${prefix}`)
     .orderBy("reservedAt")
     .orderBy("request")
     .execute();

@@ -167,5 +167,5 @@ export const plan: PlanView = {
   ],
   parts: [{ name: "list", tasks: ["setup", "list", "store", "end"] }],
   criticalPath: { tasks: ["setup", "list", "end"], minutes: 45 },
-  totals: { minutes: 65, usd: 6 },
+  totals: { minutes: 65, usd: 6, computeUsd: 0 },
 };

@@ -26,6 +26,7 @@ export const planViewSchema = z.object({
   parts: z.array(z.object({ name, tasks: z.array(name) })),
   /** The chain of tasks that takes longest. */
   criticalPath: z.object({ tasks: z.array(name), minutes: z.number() }),
-  totals: z.object({ minutes: z.number(), usd: z.number() }),
+  /** `usd`: of models; `computeUsd`: of sandboxes, by the prices of their provider. */
+  totals: z.object({ minutes: z.number(), usd: z.number(), computeUsd: z.number() }),
 });
 export type PlanView = Readonly<z.output<typeof planViewSchema>>;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type ContentHash, contentHashSchema } from "../base/canonical.ts";
 import { slugSchema } from "../base/ids.ts";
 import { printable } from "../base/printable.ts";
+import { gpuSchema } from "../sandboxes/price.ts";
 import { type BuildMode, buildModes } from "./build.ts";
 
 export const planLimits = {
@@ -32,6 +33,8 @@ export const taskSchema = z.strictObject({
   /** Relative to the repository. */
   expectedFiles: z.array(z.string().min(1).max(300)).max(100),
   estimate: estimateSchema,
+  /** Its attempts' sandboxes have this GPU. Gates and main have none. */
+  gpu: gpuSchema.optional(),
   /** Criteria of the intent that the task serves. */
   criteria: z.array(slugSchema).max(60),
 });

@@ -199,6 +199,20 @@ describe("money", () => {
     expect(tick(late, 10)).toMatchObject({ status: "running", attempts: [{ number: 1, outcome: null }] });
   });
 
+  test("a build without money for a sandbox pauses, until the budget is raised or the user asks again", () => {
+    const refused = { type: "compute.refused", data: { budgetMicroUsd: 1000 } } as const;
+    const paused = after(tick(begin([task("a")], poor), 0), 5, refused);
+    expect(paused).toMatchObject({ status: "paused", pause: { reason: "budget" } });
+    expect(after(paused, 6, refused).status).toBe("paused");
+    const raised = told(paused, budgetOf(1001), 9);
+    expect(raised).toMatchObject({ status: "running", refusedMicroUsd: null });
+    // What was refused before the raise is outdated.
+    expect(after(raised, 10, refused).status).toBe("running");
+    const again = told(paused, orders.resume, 11);
+    expect(again.status).toBe("running");
+    expect(after(again, 12, refused)).toMatchObject({ status: "paused", pause: { reason: "budget" } });
+  });
+
   test("a raised budget resumes a build that its user paused only if it says so", () => {
     const state = told(tick(begin([task("a")], poor), 0), orders.pause, 1);
     expect(told(state, budgetOf(2000), 2).status).toBe("paused");

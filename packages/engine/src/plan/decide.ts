@@ -4,6 +4,7 @@ import {
   type Plan,
   type PlanDraft,
   planLimits,
+  SlipwayError,
   type Task,
   topologicalOrder,
 } from "@slipway/contract";
@@ -36,6 +37,23 @@ export function checkPlan({ tasks }: PlanDraft, demands: PlanDemands): readonly 
 /** Sorts the tasks of a sound draft so that they could be done one by one. */
 export function completePlan({ tasks }: PlanDraft, of: { mode: Plan["mode"]; intentHash: ContentHash }): Plan {
   return { ...of, tasks: topologicalOrder(tasks) ?? tasks };
+}
+
+/** A model can choose another GPU, but not another provider: see `refuseGpus`. */
+export function checkGpus({ tasks }: PlanDraft, known: readonly string[]): readonly Finding[] {
+  if (known.length === 0) return [];
+  return tasks.flatMap(({ id, gpu }) => {
+    if (gpu === undefined || known.includes(gpu.split(":", 1)[0] ?? "")) return [];
+    return [{ rule: "GPUs exist", message: `${id} asks for the GPU ${gpu}; there are ${known.join(", ")}` }];
+  });
+}
+
+/** Fails with `capability_missing` if a task needs a GPU and there is none. */
+export function refuseGpus({ tasks }: PlanDraft, known: readonly string[]): void {
+  const asking = tasks.find(({ gpu }) => gpu !== undefined);
+  if (known.length > 0 || asking === undefined) return;
+  const message = `the task ${asking.id} needs the GPU ${asking.gpu}, and this provider of sandboxes has none`;
+  throw new SlipwayError("capability_missing", message);
 }
 
 function checkCount(tasks: readonly Task[]): Finding[] {

@@ -136,6 +136,28 @@ describe("planning", () => {
   });
 });
 
+describe("a task may ask for a GPU", () => {
+  const training = change("list", { gpu: "H100:2" });
+
+  test("where the provider has it, and the model is told which there are", async () => {
+    const models = answering({ tasks: change("list", { gpu: "T4000" }) }, { tasks: training });
+    const plan = await makePlan(models, { locked, start, gpus: ["T4", "H100"] });
+    expect(plan.tasks.map(({ gpu }) => gpu)).toEqual([undefined, "H100:2", undefined]);
+    expect(models.asked[0]?.instructions).toContain("There are T4, H100.");
+    expect(models.asked[1]?.prompt).toContain("list asks for the GPU T4000; there are T4, H100");
+  });
+
+  test("and a provider without GPUs refuses the plan, of which the model is told nothing", async () => {
+    const models = answering({ tasks: training });
+    await expect(makePlan(models, { locked, start })).rejects.toMatchObject({
+      code: "capability_missing",
+      message: "the task list needs the GPU H100:2, and this provider of sandboxes has none",
+    });
+    expect(models.asked).toHaveLength(1);
+    expect(models.asked[0]?.instructions).not.toContain("GPU");
+  });
+});
+
 test.each([
   [
     "phase",

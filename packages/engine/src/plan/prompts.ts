@@ -17,7 +17,13 @@ const cuts: Readonly<Record<Partition, string>> = {
     "a task stays in one component, and makes there what the features need of it. What components must agree on is a task of its own, before those that rely on it.",
 };
 
-export function planInstructions(mode: BuildMode, partition: Partition): string {
+function aboutGpus(gpus: readonly string[]): string {
+  if (gpus.length === 0) return "";
+  return `
+- GPU: leave it out, unless the task cannot be done without one. There are ${gpus.join(", ")}. What judges the work, and main, have no GPU: such a task makes what can be built and tested without it, and its description says so.`;
+}
+
+export function planInstructions(mode: BuildMode, partition: Partition, gpus: readonly string[] = []): string {
   return `You split the contract of an app into tasks for coding agents that work at the same time, each in a place of its own. Their results are merged one by one.
 ${subjects[mode]}
 - A task is a piece that one agent can finish and show to work, in ${planLimits.minTaskMinutes} to ${planLimits.maxTaskMinutes} minutes. Ids are short, in lower case with hyphens.
@@ -27,7 +33,7 @@ ${subjects[mode]}
 - Tasks that can run at the same time change different files; say which files you expect each to change or add.
 - Component: ${usualComponents.join(", ")}, or one of the app's own. Features: what it belongs to, the most important first.
 - Criteria: the ids of those that the task serves. Every criterion of the contract is served by some task; invent none.
-- Estimate the minutes of work and the cost of the model in USD, honestly.
+- Estimate the minutes of work and the cost of the model in USD, honestly.${aboutGpus(gpus)}
 ${fenceRule}`;
 }
 

@@ -3,7 +3,7 @@ import { askUntilSound } from "../ask/ask.ts";
 import { describeStart } from "../ask/start.ts";
 import type { ModelRoles } from "../ports/models.ts";
 import type { StartingPoint } from "../ports/repository.ts";
-import { checkPlan, completePlan, type PlanDemands } from "./decide.ts";
+import { checkGpus, checkPlan, completePlan, type PlanDemands, refuseGpus } from "./decide.ts";
 import { planInstructions, remainingInstructions } from "./prompts.ts";
 
 export interface PlanQuestion {
@@ -11,6 +11,8 @@ export interface PlanQuestion {
   readonly start: StartingPoint;
   /** What tasks are cut by; by feature when left out. */
   readonly partition?: Partition | undefined;
+  /** What a task may ask for. Left out: the provider has no GPUs, and a plan that needs one is refused. */
+  readonly gpus?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -57,19 +59,20 @@ const maxOutputTokens = 64_000;
 
 async function askForPlan(
   models: ModelRoles,
-  { locked, start, partition = "feature", signal }: PlanQuestion,
+  { locked, start, partition = "feature", gpus = [], signal }: PlanQuestion,
   demands: PlanDemands,
   more: readonly string[],
 ): Promise<Plan> {
   const contract = fence("contract", JSON.stringify(locked.intent, null, 1));
   const draft = await askUntilSound(models, {
     role: "plan",
-    instructions: planInstructions(start.mode, partition),
+    instructions: planInstructions(start.mode, partition, gpus),
     prompt: [contract, ...(await describeStart(start)), ...more].join("\n\n"),
     schema: planDraftSchema,
-    check: (answer) => checkPlan(answer, demands),
+    check: (answer) => [...checkPlan(answer, demands), ...checkGpus(answer, gpus)],
     maxOutputTokens,
     signal,
   });
+  refuseGpus(draft, gpus);
   return completePlan(draft, { mode: start.mode, intentHash: locked.hash });
 }

@@ -102,8 +102,10 @@ export interface BuildLedger {
   settle(settlement: LedgerSettlement): Promise<boolean>;
   /** Names the sandbox that a reservation is for. */
   place(request: string, sandbox: string): Promise<void>;
-  /** All reservations for sandboxes that are not settled, the oldest first. */
-  openCompute(): Promise<readonly OpenCompute[]>;
+  /** Reservations for sandboxes that are not settled, the oldest first: all, or those whose requests begin so. */
+  openCompute(prefix?: string): Promise<readonly OpenCompute[]>;
+  /** Who pays for a sandbox. Undefined: nobody. */
+  payerOf(sandbox: string): Promise<string | undefined>;
   /** What has been settled for a sandbox's time. */
   spentOn(sandbox: string): Promise<number>;
   /**

@@ -289,7 +289,7 @@ test("the plan has its order, its parts, its critical path and its totals", asyn
       { name: "phase-002", tasks: ["list", "store"] },
     ],
     criticalPath: { tasks: ["setup", "list"], minutes: 40 },
-    totals: { minutes: 60, usd: 4.5 },
+    totals: { minutes: 60, usd: 4.5, computeUsd: expect.closeTo(1.3) },
   });
   expect(body.tasks).toEqual([tasks[0], tasks[1], tasks[2]]);
 });

@@ -63,6 +63,7 @@ export async function openHttp(
   const socketPath = join(directory, "server.sock");
   const secrets = openBuildSecrets(join(directory, "builds"));
   const builds = createBuildFace({
+    usdPerMinute: () => 0.01,
     store,
     clock,
     news,

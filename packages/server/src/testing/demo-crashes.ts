@@ -9,6 +9,7 @@ import type { BuildId } from "@slipway/contract";
 import { expect, test, vi } from "vitest";
 import { playAll } from "../../../../examples/demo-build/testing.ts";
 import { between, draw } from "../simulated/chance.ts";
+import { computeTruth, testPrice } from "./compute-truth.ts";
 import { type DemoWorld, examineDemoBuild, examineNothingLeft, examineProcesses, examineRest } from "./examine-demo.ts";
 import { tellStuck } from "./tell-stuck.ts";
 import { type DemoFault, demoFaults } from "./world/demo.ts";
@@ -40,6 +41,33 @@ export function testDemoCrashes(crashes: number): void {
     await world.end();
     await vi.waitFor(() => examineNothingLeft(world), soon);
   }, 7_200_000);
+}
+
+/** Sandboxes cost money, and each of these is killed once, the server more often than the others. */
+export function testPaidCrashes(faults: readonly DemoFault[]): void {
+  test("the ledger equals what ran, whatever is killed", async () => {
+    console.log(`SLIPWAY_SEED=${seed}`);
+    await using world = await openWorld({ demo: { compute: { local: testPrice } }, store: {} });
+    const { client, store, provider } = world;
+    const { id } = await client.builds.start({
+      request: "A shopping list that a household shares",
+      settings: { slots: 2, budgetMicroUsd: 1_000_000_000 },
+    });
+    const watch = watchBuild(world, id);
+    for (const [index, fault] of faults.entries()) {
+      await watch.until(((index + 1) / (faults.length + 1)) * usualEvents);
+      console.log(await watch.strike(fault, draw(seed, "target", index)));
+    }
+    await watch.until(Number.POSITIVE_INFINITY);
+    expect((await store.builds.get(id)).status, await tell(world, id)).toBe("succeeded");
+    await client.builds.closePreview(id);
+    await vi.waitFor(async () => {
+      const costs = await client.builds.costs(id);
+      const spent = costs.by.provider.find(({ of }) => of === "local");
+      expect(spent).toMatchObject({ reservedMicroUsd: 0, spentMicroUsd: await computeTruth(provider) });
+    }, soon);
+    await world.end();
+  }, 1_800_000);
 }
 
 /** As git sees what the demo's agents make when nothing goes wrong. */

@@ -1,24 +1,16 @@
-import { type BuildId, computeCost, computePriceSchema, computeRate, type SandboxId } from "@slipway/contract";
+import { type BuildId, computeCost } from "@slipway/contract";
 import { expect, test, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
+import { computeTruth, testPrice, testRate } from "../testing/compute-truth.ts";
 import { scriptedApp } from "../testing/scripted-app.ts";
 import { openWorld } from "../testing/world.ts";
-import { afterEvent, type RunTime } from "../work/compute/run-times.ts";
-
-const price = computePriceSchema.parse({ core: 0.05, cpusPerCore: 2, memoryGib: 0.001 });
-const rate = computeRate(price, { cpu: 2, memoryMb: 4096 }) ?? 0;
 
 async function openPaid() {
-  const world = await openWorld({ sandboxes: "local", server: { program: scriptedApp([{ id: "cart" }]), price } });
-  /** What ran, by the provider's own events, in micro-USD. All of its sandboxes have the usual size. */
-  const ran = async () => {
-    const times = new Map<SandboxId, RunTime>();
-    for await (const event of world.provider.events({ follow: false })) {
-      const time = afterEvent(times.get(event.sandbox), event);
-      if (time !== undefined) times.set(event.sandbox, time);
-    }
-    return [...times.values()].reduce((sum, { ms }) => sum + computeCost(rate, ms), 0);
-  };
+  const world = await openWorld({
+    sandboxes: "local",
+    server: { program: scriptedApp([{ id: "cart" }]), price: testPrice },
+  });
+  const ran = () => computeTruth(world.provider);
   const computeOf = async (build: BuildId) =>
     (await world.server.face.costs(localUser, build)).by.provider.find(({ of }) => of === "local");
   const endPreview = async (build: BuildId) => await world.server.face.closePreview(localUser, build);
@@ -46,7 +38,7 @@ test("every sandbox of a build is paid for by what it ran, for its task and its 
 test("a build without money for sandboxes pauses, and ends well when there is more", async () => {
   await using world = await openPaid();
   // Enough for two at a time, which reserve ten minutes each; what they use is much less.
-  const build = await world.start({ settings: { budgetMicroUsd: computeCost(rate, 15 * 60_000) } });
+  const build = await world.start({ settings: { budgetMicroUsd: computeCost(testRate, 15 * 60_000) } });
   const paused = await world.ended(build);
   expect([paused.status, paused.reason], world.warnings.join("\n")).toEqual(["paused", "budget"]);
   expect(paused.money.spentMicroUsd).toBeLessThanOrEqual(paused.money.budgetMicroUsd);

@@ -116,6 +116,8 @@ export function describeLedger(opened: () => OpenedStore): void {
       { request: "b:0", sandbox: "sbx_b", reservedMicroUsd: 50 },
     ]);
     await ledger.place("a:0", "sbx_a");
+    expect(await ledger.openCompute("a:")).toMatchObject([{ request: "a:0", sandbox: "sbx_a" }]);
+    expect([await ledger.payerOf("sbx_a"), await ledger.payerOf("sbx_c")]).toEqual(["run", undefined]);
     expect(await ledger.abandon("server-1", build)).toBe(1);
     expect(await openOf()).toMatchObject([{ sandbox: "sbx_a" }, { sandbox: "sbx_b" }]);
     expect(await ledger.settle({ request: "a:0", microUsd: 40, ...bill, provider: "modal" })).toBe(true);

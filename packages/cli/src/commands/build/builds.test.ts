@@ -340,6 +340,17 @@ describe("plan", () => {
     ),
   };
 
+  test("names the cost of models and of sandboxes apart, and says when both together exceed the budget", async () => {
+    // Each alone is less than the budget of 100 USD.
+    const dear = { ...plan, totals: { ...plan.totals, computeUsd: 94.5 } };
+    const { stdout, stderr } = await run(["plan", "--out", out, "a", "habit tracker"], [view], {
+      ...planned,
+      plan: async () => dear,
+    });
+    expect(stdout).toContain("together: 1h 5m of work, 6.00 USD for models and 94.50 USD for sandboxes; at least");
+    expect(stderr).toContain("the plan's estimate exceeds the budget of");
+  });
+
   test("shows the intent and the graph of tasks, and writes both down", async () => {
     const { code, stdout, stderr, server } = await run(["plan", "--out", out, "a", "habit tracker"], [view], planned);
     expect(code).toBe(0);

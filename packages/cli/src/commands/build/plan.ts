@@ -37,7 +37,7 @@ export async function run(context: Context): Promise<number> {
   );
   await context.note(`planning cost ${formatMoney(view.money.spentMicroUsd)}; saved ${files.join(", ")}`);
   const { budgetMicroUsd } = view.money;
-  if (plan.totals.usd * microUsdPerUsd > budgetMicroUsd) {
+  if ((plan.totals.usd + plan.totals.computeUsd) * microUsdPerUsd > budgetMicroUsd) {
     await context.note(`the plan's estimate exceeds the budget of ${formatMoney(budgetMicroUsd)}`);
   }
   await context.note(`To carry it out: slipway resume ${id}`);

@@ -63,6 +63,8 @@ export interface BuildFaceParts {
   /** Undefined: sandboxes are of a kind that leaves nothing in it. */
   gitOf(build: BuildId): Promise<BuildGit | undefined>;
   readonly previews: PreviewParts["previews"];
+  /** What a sandbox of a task costs. */
+  usdPerMinute(gpu: string | undefined): number;
   /** How long an order waits for its effect. */
   readonly settleMs?: number;
 }
@@ -189,7 +191,7 @@ function createBuildMethods(parts: BuildFaceParts): BuildMethods {
 
     async plan(build) {
       const stored = await store.builds.state(build);
-      return planViewOf(stored, readState(stored), await store.builds.records(build, "plans"));
+      return planViewOf(stored, readState(stored), await store.builds.records(build, "plans"), parts.usdPerMinute);
     },
 
     async costs(build) {

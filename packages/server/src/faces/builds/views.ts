@@ -23,6 +23,7 @@ import {
   type BuildEvent,
   type BuildState,
   criticalPath,
+  forecastCompute,
   type IntentRecord,
   type MergeQueue,
   type PlanRecord,
@@ -171,7 +172,12 @@ export function intentViewOf(record: IntentRecord | undefined): IntentView {
   return lockedIntentSchema.parse(locked);
 }
 
-export function planViewOf({ build }: StoredBuild, state: BuildState, plans: readonly PlanRecord[]): PlanView {
+export function planViewOf(
+  { build }: StoredBuild,
+  state: BuildState,
+  plans: readonly PlanRecord[],
+  usdPerMinute: (gpu: string | undefined) => number,
+): PlanView {
   const last = plans.at(-1);
   if (last === undefined) throw new SlipwayError("not_ready", "there is no plan yet");
   const all = plans.flatMap(({ tasks }) => tasks);
@@ -186,7 +192,7 @@ export function planViewOf({ build }: StoredBuild, state: BuildState, plans: rea
     partition: by,
     parts: partition(tasks, by).map((part) => ({ name: part.name, tasks: [...part.tasks] })),
     criticalPath: readCriticalPath(tasks),
-    totals: { minutes: sum("minutes"), usd: sum("usd") },
+    totals: { minutes: sum("minutes"), usd: sum("usd"), computeUsd: forecastCompute(tasks, usdPerMinute) },
   };
 }
 

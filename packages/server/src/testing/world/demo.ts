@@ -6,7 +6,7 @@ import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createClient } from "@slipway/client";
-import { serverFiles } from "@slipway/contract";
+import { type ComputePrices, serverFiles } from "@slipway/contract";
 import { openProvider } from "@slipway/sandbox/open";
 import { demoBuild } from "../../../../../examples/demo-build/demo-build.ts";
 import { isAlive, type ProcessIdentity } from "../../work/repository/quarantine/process.ts";
@@ -23,7 +23,11 @@ const model = "demo-build";
 const shownLogBytes = 8000;
 
 /** The server as the command line starts it, on a state directory of its own, with the demo's model beside it. */
-export async function openDemo(_: object, { directory }: Place, held: AsyncDisposableStack) {
+export async function openDemo(
+  { compute = {} }: { readonly compute?: ComputePrices },
+  { directory }: Place,
+  held: AsyncDisposableStack,
+) {
   const stateDirectory = join(directory, "state");
   const logPath = join(directory, "server.log");
   const billed = held.use(await startBilledModel(model, demoBuild));
@@ -32,7 +36,7 @@ export async function openDemo(_: object, { directory }: Place, held: AsyncDispo
     SLIPWAY_STATE_DIR: stateDirectory,
     NODE_COMPILE_CACHE: join(stateDirectory, "compile-cache"),
     SLIPWAY_MODEL: `anthropic/${model}`,
-    SLIPWAY_PRICES: writePrices(join(directory, "prices.json")),
+    SLIPWAY_PRICES: writePrices(join(directory, "prices.json"), compute),
     ANTHROPIC_BASE_URL: billed.baseUrl,
     ANTHROPIC_API_KEY: "none",
   };
@@ -93,9 +97,9 @@ function ownEnvironment(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(given).filter(([name]) => !own.test(name)));
 }
 
-function writePrices(path: string): string {
+function writePrices(path: string, compute: ComputePrices): string {
   const own = { ...price, cacheRead: 0, cacheWrite: 0, maxOutputTokens: 32_000, hiddenThinking: "never" };
-  writeFileSync(path, JSON.stringify({ date: "2026-01-01", models: { [`anthropic/${model}`]: own } }));
+  writeFileSync(path, JSON.stringify({ date: "2026-01-01", compute, models: { [`anthropic/${model}`]: own } }));
   return path;
 }
 

@@ -4,6 +4,7 @@ import {
   type BuildId,
   commitSchema,
   createSaver,
+  gpuSchema,
   sandboxIdSchema,
   slugSchema,
   snapshotIdSchema,
@@ -19,6 +20,8 @@ const keptSchema = z.strictObject({
   number: z.int().min(1),
   /** The same for all runs of the attempt, which continue each other's work. */
   order: taskOrderSchema.omit({ bundle: true, fixModel: true }),
+  /** What its sandbox must have. */
+  gpu: gpuSchema.nullable().default(null),
   respawn: z.int().min(0),
   /** Counts runs in the same sandbox: another follows one that ran out of money. */
   part: z.int().min(0),

@@ -1,9 +1,11 @@
-import { newId, taskOrderSchema } from "@slipway/contract";
+import { type CreateSandboxInput, newId, taskOrderSchema } from "@slipway/contract";
 import { maxPage, patternScope } from "@slipway/engine";
 import { expect, it, onTestFinished } from "vitest";
-import { attemptAt } from "../../testing/plans.ts";
+import { attemptAt, task } from "../../testing/plans.ts";
 import { openWorld } from "../../testing/world.ts";
-import { readOrder } from "./order.ts";
+import { beginAttempt, readOrder } from "./order.ts";
+import { openPlace } from "./place.ts";
+import type { AttemptSurroundings } from "./surroundings.ts";
 import { plannedBuild } from "./testing.ts";
 
 async function openPlanned(names: readonly string[] = ["list"]) {
@@ -65,4 +67,34 @@ it("a later attempt gets the ends of earlier ones and the known fix", async () =
 it("a task that is in no plan cannot be ordered", async () => {
   const { store, build } = await openPlanned();
   await expect(readOrder(store, build, attemptAt("other"), base)).rejects.toMatchObject({ code: "internal" });
+});
+
+it("an attempt at a task that asks for a GPU has a sandbox with it, and keeps its files when its time ends", async () => {
+  const { store, build, apply } = await openPlanned();
+  const tasks = [task("train", [], { criteria: ["add-item"], gpu: "H100" })];
+  await apply(build, { records: { plans: [{ build: build.id, round: 2, intentHash: "hash", tasks }] } });
+  const asked: CreateSandboxInput[] = [];
+  const world = {
+    build,
+    store,
+    kept: { write: async () => {} },
+    repository: async () => ({ main: async () => base }),
+    shared: { parts: async () => [] },
+    secrets: { of: async () => [] },
+    workspaces: { base: async () => null },
+    agent: "builtin",
+    settled: async () => {},
+    provider: {
+      list: async () => [],
+      async create(request: CreateSandboxInput) {
+        asked.push(request);
+        return {};
+      },
+    },
+  } as unknown as AttemptSurroundings;
+  for (const name of ["train", "list"]) {
+    await openPlace(world, await beginAttempt(world, attemptAt(name)), new AbortController().signal);
+  }
+  expect(asked[0]).toMatchObject({ gpu: "H100", onEnd: "stop", labels: { task: "train" } });
+  expect(asked[1]).not.toHaveProperty("gpu");
 });

@@ -1,4 +1,4 @@
-import { type Intent, lockedIntentSchema, SlipwayError, surfaceLines } from "@slipway/contract";
+import { type Intent, lockedIntentSchema, SlipwayError, surfaceLines, type Task } from "@slipway/contract";
 import { type AttemptWork, patternScope, type Store, type TaskRecord, type WorkingBuild } from "@slipway/engine";
 import { readAll } from "../all-records.ts";
 import type { Kept } from "./kept.ts";
@@ -32,11 +32,13 @@ export async function beginAttempt(world: AttemptSurroundings, wanted: AttemptWo
   const secrets = (await world.secrets.of(build.id)).map(({ value: _value, ...named }) => named);
   const order = { ...(await readOrder(store, build, wanted, base)), secrets, shared: await shared.parts() };
   const { id, task, number, respawn } = wanted;
+  const { gpu = null } = await plannedTask(store, build, task);
   const begun: Kept = {
     id,
     task,
     number,
     order,
+    gpu,
     respawn,
     part: 0,
     sandbox: null,
@@ -59,9 +61,7 @@ export async function readOrder(
   item: AttemptWork,
   base: string,
 ): Promise<Order> {
-  const plans = await readAll(store, build.id, "plans");
-  const task = plans.flatMap(({ tasks }) => tasks).find(({ id }) => id === item.task);
-  if (task === undefined) throw new SlipwayError("internal", `no plan of ${build.id} has a task ${item.task}`);
+  const task = await plannedTask(store, build, item.task);
   const [known] = await store.builds.records(build.id, "intents");
   const record = (await readAll(store, build.id, "tasks")).find(({ id }) => id === item.task);
   const { locked } = (known?.intent ?? {}) as { readonly locked?: unknown };
@@ -88,6 +88,13 @@ export async function readOrder(
     commandMs: 600_000,
     offers: "/var/tmp/slipway-offers",
   };
+}
+
+async function plannedTask(store: Pick<Store, "builds">, build: WorkingBuild, id: string): Promise<Task> {
+  const plans = await readAll(store, build.id, "plans");
+  const task = plans.flatMap(({ tasks }) => tasks).find((one) => one.id === id);
+  if (task === undefined) throw new SlipwayError("internal", `no plan of ${build.id} has a task ${id}`);
+  return task;
 }
 
 function shortIntent({ request, appType, character, coreValue, identity, antiPatterns, workflows }: Intent): string {

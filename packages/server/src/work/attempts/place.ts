@@ -102,13 +102,14 @@ function ifGone(error: unknown): undefined {
 async function requestOf(
   { agent, secrets, life = usualLife }: PlaceParts,
   build: WorkingBuild,
-  { id, task, number, respawn }: Kept,
+  { id, task, number, respawn, gpu }: Kept,
 ) {
   const tool = agentTool(agent);
   return {
     tools: [...runnerTools, ...(tool === undefined ? [] : [tool])],
     network: { registries: true, secrets: [...(await secrets.of(build.id))] },
     env: { ...packageEnvironment },
+    ...(gpu !== null && { gpu }),
     labels: { build: build.id, purpose, attempt: id, task, number: String(number), respawn: String(respawn) },
     idempotencyKey: `${id}:${respawn}`,
     lifetimeMs: life.lifetimeMs,

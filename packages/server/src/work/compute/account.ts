@@ -22,15 +22,23 @@ export interface Payment {
   readonly microUsdPerMs: number;
   /** How long it may live from each start. */
   readonly lifetimeMs: number;
+  /** Null: none. Its forks have it, too. */
+  readonly gpu: string | null;
 }
 
-const names = { key: "payment", microUsdPerMs: "payment-rate", lifetimeMs: "payment-life" } as const;
+const names = {
+  key: "payment",
+  microUsdPerMs: "payment-rate",
+  lifetimeMs: "payment-life",
+  gpu: "payment-gpu",
+} as const;
 
-export function labelsOf({ key, microUsdPerMs, lifetimeMs }: Payment): Labels {
+export function labelsOf({ key, microUsdPerMs, lifetimeMs, gpu }: Payment): Labels {
   return {
     [names.key]: key,
     [names.microUsdPerMs]: String(microUsdPerMs),
     [names.lifetimeMs]: String(lifetimeMs),
+    [names.gpu]: gpu ?? "",
   };
 }
 
@@ -42,6 +50,7 @@ export function paymentOf(labels: Labels): Payment | undefined {
     key,
     microUsdPerMs: Number(labels[names.microUsdPerMs]),
     lifetimeMs: Number(labels[names.lifetimeMs]),
+    gpu: labels[names.gpu] || null,
   };
 }
 

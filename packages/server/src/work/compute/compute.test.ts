@@ -45,10 +45,10 @@ async function open({ budgetMicroUsd = 100_000_000 } = {}) {
     warn: (message) => void warnings.push(message),
     ...change,
   });
-  /** Lets time pass as a server sees it that looks twice a minute. */
+  /** Lets time pass as a server sees it that looks every minute. */
   const pass = async (ms: number, paid: { look(): Promise<void> }) => {
     for (const until = nowMs + ms; nowMs < until; ) {
-      nowMs = Math.min(until, nowMs + minuteMs / 2);
+      nowMs = Math.min(until, nowMs + minuteMs);
       await paid.look();
     }
   };
@@ -152,6 +152,36 @@ test("a sandbox that rests costs nothing, and its next life is paid for again", 
   expect(world.ranMs().get(id)).toBe(2 * hourMs + 8);
 });
 
+test("a sandbox that the provider puts to sleep and wakes by itself is paid for all the time that it runs", async () => {
+  const { parts, world, labels, balance, pass, truth, advance } = await open();
+  await using paid = payForSandboxes(world.provider, parts());
+  const { id } = await paid.provider.create({ labels, lifetimeMs: 24 * hourMs, onEnd: "stop" });
+  const unpaid = await world.provider.get(id);
+  await pass(20 * minuteMs, paid);
+  await unpaid.stop();
+  await pass(20 * minuteMs, paid);
+  expect(await balance()).toMatchObject({ spentMicroUsd: truth(), reservedMicroUsd: 0 });
+  await unpaid.start();
+  advance(12_345);
+  await pass(20 * minuteMs, paid);
+  await (await paid.provider.get(id)).destroy();
+  expect(await balance()).toMatchObject({ spentMicroUsd: truth(), reservedMicroUsd: 0 });
+});
+
+test("a snapshot is paid for when it is deleted, once, by whoever paid for its sandbox", async () => {
+  const { parts, world, labels, balance, advance, ledger, build } = await open();
+  const priced = computePriceSchema.parse({ ...price, snapshotGibMonth: 0.3 });
+  await using paid = payForSandboxes(world.provider, parts({ price: priced }));
+  const sandbox = await paid.provider.create({ labels });
+  const { id } = await sandbox.snapshot();
+  await sandbox.destroy();
+  advance(15 * 24 * hourMs);
+  await paid.provider.snapshots.delete(id);
+  await expect(paid.provider.snapshots.delete(id)).rejects.toMatchObject({ code: "snapshot_not_found" });
+  expect(await balance()).toMatchObject({ spentMicroUsd: 150_000, reservedMicroUsd: 0 });
+  expect(await ledger.costs(build, "attempt")).toMatchObject([{ of: labels.attempt, spentMicroUsd: 150_000 }]);
+});
+
 test("a fork pays for itself", async () => {
   const { parts, world, labels, balance, advance, truth } = await open();
   await using paid = payForSandboxes(world.provider, parts());
@@ -165,6 +195,20 @@ test("a fork pays for itself", async () => {
   advance(1234);
   await fork.destroy();
   expect(await balance()).toMatchObject({ spentMicroUsd: truth(), reservedMicroUsd: 0 });
+});
+
+test("a GPU is paid for, also in a fork", async () => {
+  const { parts, world, labels, balance, advance } = await open();
+  await using paid = payForSandboxes(world.provider, parts());
+  const sandbox = await paid.provider.create({ labels, gpu: "T4:2" });
+  const fork = await sandbox.fork({ cpu: 4 });
+  advance(hourMs / 60);
+  await sandbox.destroy();
+  await fork.destroy();
+  const [one, other] = [2, 4].map((cpu) => computeRate(price, { cpu, memoryMb: 4096, gpu: "T4:2" }) ?? 0);
+  const spentMicroUsd = computeCost(one ?? 0, minuteMs) + computeCost(other ?? 0, minuteMs);
+  expect(spentMicroUsd).toBeGreaterThan(2 * 2 * 60 * 10_000);
+  expect(await balance()).toMatchObject({ spentMicroUsd, reservedMicroUsd: 0 });
 });
 
 test("without money nothing starts, and what runs ends with what is reserved", async () => {

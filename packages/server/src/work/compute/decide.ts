@@ -1,6 +1,6 @@
 import { computeCost } from "@slipway/contract";
 import type { LedgerSettlement, OpenCompute } from "@slipway/engine";
-import { type RunTime, ranAt } from "./run-times.ts";
+import { type RunTime, ranAt } from "./run-time.ts";
 
 /** How much time is reserved for sandboxes. */
 export interface Slices {

@@ -12,7 +12,8 @@ import type { BuildLedger, OpenCompute } from "@slipway/engine";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { accountOf, keyOfRequest, type Payment, paymentOf } from "./account.ts";
 import { aheadMsOf, costBetween, type Slices, settlementOfUnknown, settlementsOf } from "./decide.ts";
-import { createRunTimes, type RunTime, ranAt } from "./run-times.ts";
+import { type RunTime, ranAt } from "./run-time.ts";
+import { createRunTimes } from "./run-times.ts";
 
 export interface MeterParts {
   readonly provider: Pick<SandboxProvider, "name" | "get" | "list" | "events">;
@@ -81,8 +82,7 @@ export function createMeter(parts: MeterParts): Meter {
     return (await ledger.reserve(asked)) ? { request, microUsd } : { request: null, microUsd };
   };
 
-  const openOf = async (key: string) =>
-    (await ledger.openCompute()).filter(({ request }) => keyOfRequest(request) === key).toSorted(byTime);
+  const openOf = async (key: string) => (await ledger.openCompute(`${key}:`)).toSorted(byTime);
 
   /** As far as the provider still knows it. */
   const timeOf = async (sandbox: SandboxId, entries: readonly OpenCompute[], info: SandboxInfo | undefined) => {
@@ -117,13 +117,14 @@ export function createMeter(parts: MeterParts): Meter {
     const { build } = accountOf(labels);
     const { microUsdPerMs } = payment;
     const [nowMs, ranMs] = [clock.now(), ranAt(time, clock.now())];
-    const paidMs = Math.max(ranMs, ...entries.map(({ terms }) => terms.untilMs));
+    // One that was woken by its use rested before: until then all is settled.
+    const paidMs = Math.max(time.ms, ...entries.map(({ terms }) => terms.untilMs));
     let coveredMs = paidMs - ranMs;
     const toLiveMs = stateChangedAt + payment.lifetimeMs - nowMs;
     const budget = (await ledger.balance(build)).budgetMicroUsd;
     const wantedMs = Math.min(toLiveMs, aheadMsOf(slices, microUsdPerMs, await ledger.left(build)));
-    if (coveredMs < wantedMs / 2) {
-      const untilMs = ranMs + wantedMs;
+    const untilMs = ranMs + wantedMs;
+    if (untilMs > paidMs && coveredMs < wantedMs / 2) {
       const { request } = await reserve(payment, labels, { fromMs: paidMs, untilMs, sandbox: info.id });
       if (request !== null) coveredMs = wantedMs;
       else if (coveredMs < slices.firstMs / 2)
@@ -169,7 +170,7 @@ export function createMeter(parts: MeterParts): Meter {
       const entries = await openOf(payment.key);
       const time = await timeOf(info.id, entries, info);
       const ranMs = time === undefined ? 0 : ranAt(time, clock.now());
-      const fromMs = Math.max(ranMs, ...entries.map(({ terms }) => terms.untilMs));
+      const fromMs = Math.max(time?.ms ?? 0, ...entries.map(({ terms }) => terms.untilMs));
       if (ranMs + forMs <= fromMs) return;
       const span = { fromMs, untilMs: ranMs + forMs, sandbox: info.id };
       const { request, microUsd } = await reserve(payment, info.labels, span);

@@ -7,6 +7,8 @@ import {
   isFree,
   type SandboxId,
   SlipwayError,
+  type SnapshotInfo,
+  storageCost,
 } from "@slipway/contract";
 import type { OwnedSandbox, Sandbox, SandboxProvider } from "@slipway/sandbox";
 import { labelsOf, type Payment, paymentOf } from "./account.ts";
@@ -57,7 +59,7 @@ export function payForSandboxes(provider: SandboxProvider, parts: PayParts): Pai
 function paying(
   provider: SandboxProvider,
   meter: Meter,
-  { price, ledger }: Pick<PayParts, "price" | "ledger">,
+  { price, ledger, holder, clock, warn }: PayParts,
   firstMs: number,
 ): SandboxProvider {
   type Started = { readonly labels: Record<string, string>; readonly lifetimeMs: number };
@@ -74,7 +76,7 @@ function paying(
     const { cpu, memoryMb, gpu, labels, lifetimeMs } = parsed.data;
     const microUsdPerMs = computeRate(price, { cpu, memoryMb, gpu });
     if (microUsdPerMs === undefined) throw unknownGpu(provider.name, `${gpu}`, price);
-    const payment: Payment = { key: randomUUID(), microUsdPerMs, lifetimeMs };
+    const payment: Payment = { key: randomUUID(), microUsdPerMs, lifetimeMs, gpu: gpu ?? null };
     return await meter.inLine(payment, async () => {
       const reserved = await meter.reserveFirst(payment, labels, null);
       const paid = { labels: { ...labels, ...labelsOf(payment) }, lifetimeMs: Math.min(firstMs, lifetimeMs) };
@@ -122,14 +124,38 @@ function paying(
         }),
       async fork({ labels: own, ...overrides } = {}, options) {
         const { limits, labels } = await sandbox.info(options);
-        const request = { cpu: limits.cpu, memoryMb: limits.memoryMb, ...overrides, labels: own ?? unpaid(labels) };
+        const inherited = {
+          cpu: limits.cpu,
+          memoryMb: limits.memoryMb,
+          ...(payment.gpu !== null && { gpu: payment.gpu }),
+        };
+        const { lifetimeMs = payment.lifetimeMs } = overrides;
+        const request = { ...inherited, ...overrides, lifetimeMs, labels: own ?? unpaid(labels) };
         return await make(request, (paid) => sandbox.fork({ ...overrides, ...paid }, options));
       },
       ...(Symbol.asyncDispose in sandbox && { [Symbol.asyncDispose]: async () => void (await destroy()) }),
     };
   };
+  /** What a snapshot's storage has cost, when it ends: until then nobody knows for how long it stays. */
+  const payForStorage = async ({ id, sandbox, bytes, createdAt }: SnapshotInfo) => {
+    const account = await ledger.payerOf(sandbox);
+    const microUsd = storageCost(price, bytes, clock.now() - createdAt);
+    const request = `snapshot:${id}`;
+    if (account === undefined || microUsd === 0) return;
+    await ledger.reserve({ request, account, holder, kind: "compute", microUsd: 0 });
+    await ledger.settle({ request, microUsd, provider: provider.name, end: "complete", estimated: false });
+  };
+  const snapshots: SandboxProvider["snapshots"] = {
+    ...provider.snapshots,
+    async delete(id, options) {
+      const info = await provider.snapshots.get(id, options);
+      await provider.snapshots.delete(id, options);
+      await payForStorage(info).catch((error: Error) => warn(`${id} is not paid for: ${error.message}`));
+    },
+  };
   return {
     ...provider,
+    snapshots,
     create: (request, options) => make(request, (paid) => provider.create({ ...request, ...paid }, options)),
     async get(id, options) {
       const sandbox = await provider.get(id, options);
@@ -146,7 +172,7 @@ function pickOf(request: object, shape: object): object {
 }
 
 function unpaid(labels: Readonly<Record<string, string>>): Record<string, string> {
-  const own = labelsOf({ key: "", microUsdPerMs: 0, lifetimeMs: 0 });
+  const own = labelsOf({ key: "", microUsdPerMs: 0, lifetimeMs: 0, gpu: null });
   return Object.fromEntries(Object.entries(labels).filter(([name]) => !(name in own)));
 }
 

@@ -7,8 +7,10 @@ import {
   type SandboxId,
   type SandboxInfo,
   SlipwayError,
+  type SnapshotId,
+  type SnapshotInfo,
 } from "@slipway/contract";
-import type { OwnedSandbox, SandboxProvider } from "@slipway/sandbox";
+import type { OwnedSandbox, SandboxProvider, Snapshots } from "@slipway/sandbox";
 import { fakeCapabilities } from "@slipway/sandbox/testing/provider";
 
 interface Box {
@@ -29,6 +31,7 @@ export function createClockedProvider(clock: { now(): number }, name = "modal") 
   const gone = new Map<SandboxId, number>();
   const events: SandboxEvent[] = [];
 
+  const snapshots = new Map<SnapshotId, SnapshotInfo>();
   let createFailure: SlipwayError | undefined;
 
   const tell = (event: object, sandbox: SandboxId, at: number) =>
@@ -81,6 +84,21 @@ export function createClockedProvider(clock: { now(): number }, name = "modal") 
         remove(find(id), clock.now());
         return { sandbox: id, processesEnded: 0, processesGone: true, filesGone: true, destroyedAt: clock.now() };
       },
+      async snapshot() {
+        const { image } = find(id).request;
+        const bytes = 1024 ** 3;
+        const info = {
+          id: newId("snp"),
+          name: null,
+          sandbox: id,
+          image,
+          createdAt: clock.now(),
+          expiresAt: null,
+          bytes,
+        };
+        snapshots.set(info.id, info);
+        return info;
+      },
       async keepAlive(forMs: number) {
         const box = find(id);
         const expiresAt = Math.min(Math.max(box.info.expiresAt, clock.now() + forMs), box.bornAt + maxLifetimeMs);
@@ -98,6 +116,14 @@ export function createClockedProvider(clock: { now(): number }, name = "modal") 
   const provider = {
     name,
     capabilities: { ...fakeCapabilities, stopStart: true, gpu: true },
+    snapshots: {
+      async get(id) {
+        const info = snapshots.get(id);
+        if (info === undefined) throw new SlipwayError("snapshot_not_found", `There is no snapshot ${id}.`);
+        return info;
+      },
+      delete: async (id) => void snapshots.delete(id),
+    } as Partial<Snapshots> as Snapshots,
     async create(input) {
       if (createFailure !== undefined) throw createFailure;
       const request = createSandboxSchema.parse(input);

@@ -30,6 +30,8 @@ export interface PlanningParts {
   /** Imports that repository. Fails before any model is asked if the build cannot use it. */
   readonly makeMain?: ((build: WorkingBuild) => Promise<void>) | undefined;
   readonly passesWithout: PassesWithout;
+  /** What the provider of sandboxes has. Left out: none. */
+  readonly gpus?: readonly string[] | undefined;
   /** Wakes the build. */
   ring(build: BuildId): Promise<void>;
   readonly clock: { now(): number };
@@ -134,7 +136,18 @@ async function outcomeOf(
 }
 
 async function make(
-  { models, openRepository, dummiesFor, makeMain, passesWithout, store, clock, timing, answersDirectory }: CarryParts,
+  {
+    models,
+    openRepository,
+    dummiesFor,
+    makeMain,
+    passesWithout,
+    gpus = [],
+    store,
+    clock,
+    timing,
+    answersDirectory,
+  }: CarryParts,
   build: WorkingBuild,
   item: PlanningItem,
   signal: AbortSignal,
@@ -150,7 +163,13 @@ async function make(
   const dummies = patientDummies(dummiesFor(build, nameIn(item)), timing.waitsMs);
   try {
     const pipeline = createPipeline({ models: patient, dummies, repository, clock, signal });
-    return await runStage(build, item, { pipeline, made: createMade(store, signal), passesWithout: passes, signal });
+    return await runStage(build, item, {
+      pipeline,
+      made: createMade(store, signal),
+      passesWithout: passes,
+      gpus,
+      signal,
+    });
   } catch (error) {
     if (!hasCode(error, "invalid_answer") && !(error instanceof AnswerError)) throw error;
     throw await keepAnswer(error, patient.lastAnswer ?? "", [answersDirectory, build.id, `${nameIn(item)}.txt`]);

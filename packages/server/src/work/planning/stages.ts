@@ -23,6 +23,8 @@ export interface StageParts {
   readonly pipeline: Pipeline;
   readonly made: Made;
   readonly passesWithout: PassesWithout;
+  /** What the provider of sandboxes has. */
+  readonly gpus: readonly string[];
   readonly signal: AbortSignal;
 }
 
@@ -33,6 +35,7 @@ export async function runStage(build: WorkingBuild, item: PlanningItem, parts: S
   const questionOf = async () => ({
     ...(await made.locked(build.id)),
     partition: await made.partition(build.id),
+    gpus: parts.gpus,
   });
   if (item.type === "plan-remaining") {
     const { round, unsatisfied } = item;

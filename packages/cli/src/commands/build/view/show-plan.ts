@@ -10,7 +10,7 @@ export function showPlan(plan: PlanView, paint: Paint): string {
     `${paint("bold", "Plan")} ${paint("dim", `${counted(tasks.length, "task")}, by ${partition} in ${counted(parts.length, "part")}`)}`,
     ...graph(plan, paint),
     `  ${paint("yellow", "*")} critical path: ${criticalPath.tasks.join(" -> ")}`,
-    `  ${paint("dim", "together:")} ${minutes(totals.minutes)} of work, ${usd(totals.usd)}; at least ${minutes(criticalPath.minutes)} with any number of sandboxes`,
+    `  ${paint("dim", "together:")} ${minutes(totals.minutes)} of work, ${costs(totals)}; at least ${minutes(criticalPath.minutes)} with any number of sandboxes`,
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -51,12 +51,16 @@ function branch(index: number, count: number): string {
 }
 
 const idOf = ({ id }: Task) => id;
-const componentOf = ({ component }: Task) => component;
+const componentOf = ({ component, gpu }: Task) => (gpu === undefined ? component : `${component} on ${gpu}`);
 const timeOf = ({ estimate }: Task) => minutes(estimate.minutes);
 const costOf = ({ estimate }: Task) => usd(estimate.usd);
 
 function minutes(count: number): string {
   return formatDuration(count * 60_000);
+}
+
+function costs({ usd: models, computeUsd }: PlanView["totals"]): string {
+  return computeUsd === 0 ? usd(models) : `${usd(models)} for models and ${usd(computeUsd)} for sandboxes`;
 }
 
 function usd(amount: number): string {
