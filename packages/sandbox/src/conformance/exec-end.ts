@@ -81,6 +81,7 @@ export function describeEnd(c: Conformance): void {
         await using sandbox = await c.create();
         const exec = await sandbox.exec(command("quiet", "60"));
         await sandbox.stop();
+        if (!c.capabilities.logsWhileStopped) await sandbox.start();
         const exit = await (await sandbox.attach(exec.id)).wait();
         expect(exit.exitCode).toBeNull();
         expect(["killed", "lost", "signaled"]).toContain(exit.reason);

@@ -113,7 +113,9 @@ function describeStop(c: Conformance): void {
         expect(await sandbox.execs()).toHaveLength(1);
       };
       if (c.capabilities.logsWhileStopped) await tellsPast();
-      else for (const look of [sandbox.attach(exec.id), sandbox.execs()]) await expectCode(look, "sandbox_not_running");
+      else
+        for (const look of [() => sandbox.attach(exec.id), () => sandbox.execs()])
+          await expectCode(look, "sandbox_not_running");
       expect(await c.provider.list({ states: ["stopped"] })).toContainEqual(
         expect.objectContaining({ id: sandbox.id }),
       );

@@ -1,10 +1,11 @@
+import { EventEmitter, once } from "node:events";
 import { type SandboxId, SlipwayError } from "@slipway/contract";
-import type { ExecLogs } from "../../agent/exec/logs.ts";
 import type { KeeperClient } from "../../keeper/client/client.ts";
 import { createHostChannels } from "../../keeper/handles/channels.ts";
 import type { Reach } from "../../keeper/handles/reach.ts";
 import type { Records } from "../../keeper/handles/records.ts";
 import type { HostChannel } from "../../provider.ts";
+import { farLogs } from "./far-logs.ts";
 import { baseEnvironment, inside } from "./inside.ts";
 import { lateChannel } from "./late-channel.ts";
 import { createLinks } from "./links.ts";
@@ -17,10 +18,16 @@ export function reachModal(
   tunnelCa: string | undefined,
 ): Reach<SandboxRecord> {
   const links = createLinks({ tunnelCa, addressOf: async (id) => (await records.read(id)).run?.link ?? null });
+  const ends = new EventEmitter().setMaxListeners(0);
   keeper.onEvent((event) => {
     if (event.type === "sandbox.destroyed") links.drop(event.sandbox);
     else if (event.type === "sandbox.state_changed") links.changed(event.sandbox);
+    else return;
+    if (event.type === "sandbox.destroyed" || event.to !== "running") ends.emit(event.sandbox);
   });
+  const untilEnd = async (id: SandboxId, signal: AbortSignal) => {
+    await once(ends, id, { signal }).catch(() => undefined);
+  };
   keeper.onLost(() => links.allChanged());
 
   /** Waiting for a link is for one that is lost, not for one that is not there. */
@@ -41,11 +48,13 @@ export function reachModal(
     toolsDirectory: inside.tools,
     environment: baseEnvironment,
     dial: (id) => async (signal) => await (await linkOf(id)).dial(signal),
-    logs: (id): ExecLogs => ({
-      open: async (...given) => await (await linkOf(id)).logs.open(...given),
-      find: async (...given) => await (await linkOf(id)).logs.find(...given),
-      list: async (...given) => await (await linkOf(id)).logs.list(...given),
-    }),
+    logs: (id) =>
+      farLogs({
+        id,
+        logs: async () => (await linkOf(id)).logs,
+        untilEnd: (signal) => untilEnd(id, signal),
+        check: () => records.read(id),
+      }),
     watchExecs: () => (exec) => exec,
     openChannel: (id, signal) => channels.open(id, signal),
     async [Symbol.asyncDispose]() {
