@@ -163,5 +163,7 @@ const targets: Readonly<Record<Exclude<DemoFault, "server">, (stateDirectory: st
 };
 
 function keepersOf(stateDirectory: string) {
-  return processesOf(stateDirectory).filter(({ argv }) => argv.join(" ").trim() === `slipway-keeper ${stateDirectory}`);
+  return processesOf(stateDirectory).filter(({ argv }) =>
+    argv.join(" ").startsWith(`slipway-keeper ${stateDirectory}`),
+  );
 }

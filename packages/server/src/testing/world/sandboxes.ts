@@ -13,7 +13,12 @@ export type SandboxesPart = Awaited<ReturnType<typeof openSandboxes>>;
 /** Real sandboxes of this machine, or of the stand-in for Modal. `agents` holds a directory for each agent that is a program of its own. */
 export async function openSandboxes(
   options: "local" | { readonly agents: string },
-  { directory, names, registry, modalEnvironment = {} }: Place & { readonly registry?: Registry } & Partial<StandInPart>,
+  {
+    directory,
+    names,
+    registry,
+    modalEnvironment = {},
+  }: Place & { readonly registry?: Registry } & Partial<StandInPart>,
   held: AsyncDisposableStack,
 ) {
   const agents = options === "local" ? "/nowhere" : options.agents;

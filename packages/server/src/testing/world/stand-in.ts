@@ -16,7 +16,11 @@ export interface StandInPart {
 }
 
 /** A stand-in for Modal in this process, which from then on trusts its tunnels. Nothing may run there at its end. */
-export async function openStandIn(options: StandInOptions, _: object, held: AsyncDisposableStack): Promise<StandInPart> {
+export async function openStandIn(
+  options: StandInOptions,
+  _: object,
+  held: AsyncDisposableStack,
+): Promise<StandInPart> {
   const standIn = held.use(await startModalStandIn(options));
   held.defer(() => expectNothingAtModal(standIn));
   const authorities = getCACertificates();

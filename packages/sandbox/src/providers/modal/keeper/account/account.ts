@@ -3,9 +3,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type App, type Image, ModalClient, type Sandbox, type SandboxCreateParams } from "modal";
 import { throwIfAborted } from "../../../../abort.ts";
 import type { Clock } from "../../../../keeper/clock.ts";
+import { runTag } from "../../inside.ts";
 import type { KeeperSettings } from "../settings.ts";
 import { withBackOff } from "./back-off.ts";
-import { runTag } from "../../inside.ts";
 import { type Asked, isNotFound, isTaken, modalError } from "./errors.ts";
 
 /** What the keeper asks of Modal. Every failure is one of our codes; what Modal refuses for now is asked again. */
