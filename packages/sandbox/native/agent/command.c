@@ -22,26 +22,6 @@ static char **strings_of(const struct request *request, char key) {
     return list;
 }
 
-static bool has_variable(char **list, const char *variable) {
-    size_t length = strcspn(variable, "=") + 1;
-    for (; *list; list++)
-        if (!strncmp(*list, variable, length)) return true;
-    return false;
-}
-
-/* The agent's own variables below the request's: those of the image, where nobody else knows them. */
-static char **with_own(char **asked) {
-    size_t count = 0, own = 0;
-    while (asked[count]) count++;
-    while (environ[own]) own++;
-    char **list = calloc(count + own + 1, sizeof *list);
-    if (!list) return NULL;
-    memcpy(list, asked, count * sizeof *list);
-    for (char **variable = environ; *variable; variable++)
-        if (!has_variable(asked, *variable)) list[count++] = *variable;
-    return list;
-}
-
 bool command_parse(struct command *command, const struct request *request) {
     *command = (struct command){
         .argv = strings_of(request, 'a'),
@@ -53,7 +33,6 @@ bool command_parse(struct command *command, const struct request *request) {
     };
     const char *size = field(request, 'p');
     command->tty = size != NULL;
-    if (options.drops && command->env) command->env = with_own(command->env);
     if (size && sscanf(size, "%hux%hu", &command->columns, &command->rows) != 2) return false;
     return command->argv && command->env && command->argv[0] && command->cwd && command->cwd[0] == '/';
 }

@@ -30,22 +30,6 @@ describe("over the link, as root", () => {
     expect(await exec.wait()).toMatchObject({ reason: "exited", exitCode: 3 });
   });
 
-  it("a command has the image's environment below what is asked for it, and nothing of ours", async () => {
-    await using other = await startLinkBox({
-      HTTP_PROXY: "http://127.0.0.1:3128",
-      LANG: "de",
-      MODAL_IDENTITY_TOKEN: "t",
-    });
-    const exec = await startExec(
-      other.hostOf(other.link()),
-      execStart(["/usr/bin/env"], { cwd: other.workdir, env: { LANG: "C.UTF-8", OWN: "1" } }),
-    );
-    const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    expect((await textOf(exec)).trim().split("\n").sort()).toEqual(
-      ["HTTP_PROXY=http://127.0.0.1:3128", "LANG=C.UTF-8", "OWN=1", path].sort(),
-    );
-  });
-
   it("files are the other user's, and root's are out of reach", async () => {
     const files = createFiles({ dial: link.dial, workdir: box.workdir });
     await files.write("a/b.txt", "hello");

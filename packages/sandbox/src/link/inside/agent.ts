@@ -22,7 +22,8 @@ export async function startAgent(settings: Settings, logs: string): Promise<Agen
   const { user, processes } = settings;
   const child = spawn(settings.agent, ["--user", user, "--processes", String(processes)], {
     stdio: ["ignore", "inherit", "inherit", handleOf(listener), directory, "pipe"],
-    env: settings.environment,
+    // Nothing of this program's environment, least of all the key.
+    env: {},
     cwd: "/",
   });
   try {

@@ -15,13 +15,7 @@ export interface Settings {
   readonly previews: readonly { readonly publicPort: number; readonly port: number }[];
   /** Path of the unix socket for programs inside. */
   readonly channel: string;
-  /** What every command's environment starts from: the image's own. */
-  readonly environment: Readonly<Record<string, string>>;
 }
-
-/** Ours, with the key, the account's, with its tokens, and what is of root or of the program's own start. */
-const notForCommands = /^(SLIPWAY_.*|MODAL_.*|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|SHLVL|TERM|HOSTNAME|_)$/;
-const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Fails with the name of what is missing or wrong. */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
@@ -50,13 +44,5 @@ export function readSettings(environment: Readonly<Record<string, string | undef
       return { publicPort: port(publicPort, "PREVIEWS"), port: port(inner, "PREVIEWS") };
     }),
     channel: value("CHANNEL", /^\//, "/run/slipway/run.sock"),
-    environment: {
-      PATH: usualPath,
-      ...Object.fromEntries(
-        Object.entries(environment).flatMap(([name, text]) =>
-          text === undefined || notForCommands.test(name) ? [] : [[name, text]],
-        ),
-      ),
-    },
   };
 }

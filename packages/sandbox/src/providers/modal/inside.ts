@@ -24,9 +24,10 @@ export const linkPort = 61_000;
 /** The tunnel of the n-th open port leads to this port and the n-th after it. */
 export const firstPreviewPort = 61_001;
 
-/** On top of the image's own environment, PATH with it, which the agent knows; requests add to it. */
+/** The environment of every command; requests add to it. */
 export function baseEnvironment(): Record<string, string> {
   return {
+    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     HOME: "/home/agent",
     USER: "agent",
     LOGNAME: "agent",
