@@ -39,12 +39,11 @@ describe("trust", () => {
       "ln -sfn /tmp /var/lib/slipway",
       "mv /opt/slipway /tmp/mine",
       "touch /opt/slipway/store/mine /opt/slipway/tools/mine",
-      "kill -9 1 $(pgrep -f link.mjs) $(pgrep -f slipway-agent)",
-      "cat /proc/1/environ /proc/$(pgrep -of link.mjs)/environ | grep -a SLIPWAY_LINK_KEY",
-      "cat /proc/$(pgrep -of link.mjs)/mem",
-      "find / -xdev -perm /6000 -uid 0 -newer /opt/slipway/store -print | grep .",
+      "kill -9 1 $(pgrep -f [l]ink.mjs) $(pgrep -f [-]-processes)",
+      "cat /proc/1/environ /proc/$(pgrep -of [l]ink.mjs)/environ | grep -a SLIPWAY_LINK_KEY",
+      "cat /proc/$(pgrep -of [l]ink.mjs)/mem",
     ];
-    const script = attempts.map((attempt) => `(${attempt}) > /dev/null 2>&1 && echo "did: ${attempt.slice(0, 20)}"`);
+    const script = attempts.map((attempt, number) => `(${attempt}) > /dev/null 2>&1 && echo did ${number}`);
     const exec = await sandbox.exec({ id, shell: `${script.join("\n")}\necho done; exit 3` });
     expect(await exec.wait()).toMatchObject({ reason: "exited", exitCode: 3 });
     const again = await sandbox.attach(id);

@@ -25,7 +25,8 @@ export interface Runtime<R extends SandboxRecord, O, P> {
   stop(box: Box<R>): Promise<void>;
   /** What the record of a sandbox says that has ended. */
   readonly ended: Partial<R>;
-  sleep(box: Box<R>): Promise<void>;
+  /** False when it was no longer due. Where sleep takes a while, it is asked again. */
+  sleep(box: Box<R>, isDue: () => Promise<boolean>): Promise<boolean>;
   wake(box: Box<R>): Promise<void>;
   /** After its end: removes what is left of the sandbox. */
   removeFiles(id: SandboxId): Promise<void>;

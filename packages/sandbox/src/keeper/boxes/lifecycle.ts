@@ -108,8 +108,7 @@ export function createLifecycle<R extends SandboxRecord, O, P>(parts: LifecycleP
         if (box.record.state === "sleeping") return;
         expectState(box, ["running"], "put to sleep");
         if (!(await isDue())) return;
-        await runtime.sleep(box);
-        boxes.setState(box, "sleeping", reason);
+        if (await runtime.sleep(box, isDue)) boxes.setState(box, "sleeping", reason);
       }),
     wake: (id) =>
       inTurn(id, async (box) => {

@@ -1,4 +1,4 @@
-import type { CreateSandbox, SandboxId } from "@slipway/contract";
+import type { SandboxId } from "@slipway/contract";
 import type { Dial } from "../../agent/connection.ts";
 import type { ExecLogs } from "../../agent/exec/logs.ts";
 import type { Exec, HostChannel } from "../../provider.ts";
@@ -9,7 +9,7 @@ export interface Reach<R extends SandboxRecord> extends AsyncDisposable {
   /** Where the tool directories are inside. */
   readonly toolsDirectory: string;
   /** What every command's environment starts from. */
-  environment(request: Pick<CreateSandbox, "user">): Record<string, string>;
+  environment(record: R): Record<string, string>;
   /** Connects to the agent of a sandbox that is awake. */
   dial(id: SandboxId): Dial;
   logs(id: SandboxId): ExecLogs;

@@ -68,7 +68,7 @@ interface Handle<R extends SandboxRecord> extends HandleParts<R> {
 function createHandle<R extends SandboxRecord>(handle: Handle<R>): Sandbox {
   const { keeper, capabilities, tools, record, host, reach, settled, current } = handle;
   const { id, request } = record;
-  const environment = { ...reach.environment(request), ...request.env, ...request.secrets };
+  const environment = { ...reach.environment(record), ...request.env, ...request.secrets };
   const watched = reach.watchExecs(current);
   const sandbox: Sandbox = {
     id,

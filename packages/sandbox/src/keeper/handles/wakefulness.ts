@@ -40,6 +40,10 @@ export function watchSleep(keeper: KeeperClient): Wakefulness {
       const socket = await dial(signal).catch(async (cause) => {
         if (hasCode(cause, "aborted")) throw cause;
         const { state, reason } = await record();
+        if (state === "sleeping") {
+          await wake(id);
+          return await dial(signal);
+        }
         if (state === "running" && hasCode(cause, "provider_unavailable")) throw cause;
         const code = reason === "requested" ? "sandbox_not_running" : "sandbox_ended";
         throw new SlipwayError(code, `${id} is ${state} (${reason}).`, { cause });

@@ -68,7 +68,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
       });
       return {
         toolsDirectory: toolsInside,
-        environment: ({ user }) => baseEnvironment(user),
+        environment: ({ request }) => baseEnvironment(request.user),
         dial: (id) => dialAgent(layout.box(id).agentSocket),
         logs: (id) => logsIn(layout.box(id).execs),
         watchExecs: (current) => watchOomKills(async () => (await current()).cgroups),

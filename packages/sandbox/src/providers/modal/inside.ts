@@ -12,6 +12,8 @@ export const inside = {
   state: "/var/lib/slipway",
   channel: "/run/slipway-link/run.sock",
   workdir: "/workspace",
+  /** The variables that the image has for its programs, as `env -0` tells them. Written at each start. */
+  environment: `${root}/environment`,
 } as const;
 
 /** Runs every command. */
@@ -22,10 +24,10 @@ export const runTag = "slipway-run";
 
 export const linkPort = 61_000;
 /** The tunnel of the n-th open port leads to this port and the n-th after it. */
-export const firstPreviewPort = 61_001;
+const firstPreviewPort = 61_001;
 
-/** The environment of every command; requests add to it. */
-export function baseEnvironment(): Record<string, string> {
+/** The environment of every command, with what its image says; requests add to it. */
+export function baseEnvironment(ofImage: Readonly<Record<string, string>>): Record<string, string> {
   return {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     HOME: "/home/agent",
@@ -34,6 +36,7 @@ export function baseEnvironment(): Record<string, string> {
     SHELL: "/bin/bash",
     LANG: "C.UTF-8",
     TMPDIR: "/tmp",
+    ...ofImage,
   };
 }
 

@@ -46,7 +46,7 @@ export function reachModal(
   const channels = createHostChannels({ keeper, exists: records.exists, openIn });
   return {
     toolsDirectory: inside.tools,
-    environment: baseEnvironment,
+    environment: (record) => baseEnvironment(record.environment),
     dial: (id) => async (signal) => await (await linkOf(id)).dial(signal),
     logs: (id) =>
       farLogs({

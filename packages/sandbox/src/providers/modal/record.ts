@@ -3,6 +3,8 @@ import type * as kept from "../../keeper/record.ts";
 export interface SandboxRecord extends kept.SandboxRecord, Origin {
   /** Of this sandbox's link, over all its starts: whoever has it controls the sandbox. Hexadecimal. */
   readonly key: string;
+  /** What its image sets for every command. */
+  readonly environment: Readonly<Record<string, string>>;
   /** Null while nothing of it runs. */
   readonly run: Run | null;
 }

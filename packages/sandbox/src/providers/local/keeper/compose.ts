@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { hostRegistries, hostsOf } from "../../../host-registries.ts";
 import { openBoxes } from "../../../keeper/boxes/boxes.ts";
 import { createLifecycle } from "../../../keeper/boxes/lifecycle.ts";
 import { openSnapshots } from "../../../keeper/boxes/snapshots.ts";
@@ -7,7 +8,6 @@ import type { Clock } from "../../../keeper/clock.ts";
 import { openEventLog } from "../../../keeper/events/log.ts";
 import { createTimers } from "../../../keeper/timers.ts";
 import { readDebianSources } from "../launch/debian-sources.ts";
-import { hostRegistries, hostsOf } from "../launch/host-registries.ts";
 import { startLaunchService } from "../launch/launch-service.ts";
 import { createLaunchpad } from "../launch/launchpad.ts";
 import { createLayerTool } from "../launch/layer-tool.ts";

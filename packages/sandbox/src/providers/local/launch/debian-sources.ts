@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { publicUrl } from "./host-registries.ts";
+import { publicUrl } from "../../../host-registries.ts";
 
 /** The archive of Debian's packages: the host's own when the host is Debian, else debootstrap's default. */
 export interface DebianSources {

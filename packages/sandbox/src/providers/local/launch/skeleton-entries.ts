@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { PackageSettings } from "./host-registries.ts";
+import type { PackageSettings } from "../../../host-registries.ts";
 
 /** One entry of the skeleton; directories come before what is in them. */
 export type SkeletonEntry =

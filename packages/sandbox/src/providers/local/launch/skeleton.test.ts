@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { hostRegistries, hostsOf, readPackageSettings } from "./host-registries.ts";
+import { hostRegistries, hostsOf, readPackageSettings } from "../../../host-registries.ts";
 import { baseEnvironment } from "./skeleton.ts";
 import { skeletonEntries } from "./skeleton-entries.ts";
 

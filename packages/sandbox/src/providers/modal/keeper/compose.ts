@@ -1,4 +1,6 @@
+import { join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
+import { hostRegistries } from "../../../host-registries.ts";
 import { type Box, openBoxes } from "../../../keeper/boxes/boxes.ts";
 import { createLifecycle } from "../../../keeper/boxes/lifecycle.ts";
 import { openSnapshots } from "../../../keeper/boxes/snapshots.ts";
@@ -28,15 +30,21 @@ export async function startKeeper(
   log: (line: string) => void,
 ): Promise<Keeper> {
   const lingering = { leaveSoon() {} };
-  return await startServing(
-    compose(layout, settings, clock, log, () => lingering.leaveSoon()),
-    lingering,
-  );
+  const { hosts } = await hostRegistries({
+    home: process.env["HOME"] ?? "/",
+    environment: process.env,
+    cacheFile: join(layout.root, "registries.json"),
+  });
+  // Modal's allow-list takes names alone.
+  const registries = hosts.map((host) => new URL(`http://${host}`).hostname);
+  const parts = compose(layout, settings, registries, clock, log, () => lingering.leaveSoon());
+  return await startServing(parts, lingering);
 }
 
 function compose(
   layout: Layout,
   settings: KeeperSettings,
+  registries: readonly string[],
   clock: Clock,
   log: (line: string) => void,
   onChange: () => void,
@@ -80,6 +88,7 @@ function compose(
     store,
     tags,
     regions,
+    registries,
     working,
     held,
   });
@@ -134,7 +143,9 @@ function compose(
     async setPolicy(box) {
       if (box.record.state !== "running") return;
       const sandbox = await runtime.runs.handle(box);
-      await account.ask("change the network", () => sandbox.updateNetworkPolicy(allowlistsOf(box.record.network)));
+      await account.ask("change the network", () =>
+        sandbox.updateNetworkPolicy(allowlistsOf(box.record.network, registries)),
+      );
     },
     async previewUrl(box, port) {
       if (box.record.state === "sleeping") await lifecycle.wake(box.id);

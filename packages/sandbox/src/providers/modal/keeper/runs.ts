@@ -2,9 +2,12 @@ import { randomBytes } from "node:crypto";
 import { hasCode, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { Sandbox } from "modal";
 import { throwIfAborted } from "../../../abort.ts";
+import type { Dial } from "../../../agent/connection.ts";
+import { createFiles } from "../../../agent/files/files.ts";
 import type { Box, Boxes } from "../../../keeper/boxes/boxes.ts";
 import type { Clock } from "../../../keeper/clock.ts";
-import { linkPort, previewPorts } from "../inside.ts";
+import { readBytes } from "../../../run.ts";
+import { inside, linkPort, previewPorts } from "../inside.ts";
 import type { Links } from "../links.ts";
 import type { Address, Run, SandboxRecord } from "../record.ts";
 import type { Account } from "./account/account.ts";
@@ -39,6 +42,8 @@ export interface RunParts {
   readonly store: Store;
   readonly tags: Readonly<Record<string, string>>;
   readonly regions: readonly string[];
+  /** Hosts of the packages that this machine is set to. */
+  readonly registries: readonly string[];
 }
 
 /** An image that is new on one of Modal's machines takes a while. */
@@ -112,6 +117,7 @@ export function createRuns(parts: RunParts): Runs {
       throwIfAborted(signal);
       await found(box, sandbox.sandboxId);
       await untilReady(box, sandbox.sandboxId, signal);
+      boxes.update(box, { environment: await readEnvironment(links.get(box.record).dial, signal) });
     },
     async end({ id, record: { run } }) {
       links.drop(id);
@@ -135,4 +141,12 @@ export function createRuns(parts: RunParts): Runs {
       return await account.sandbox(run.sandboxId);
     },
   };
+}
+
+/** Root has written it, so that it is what the image says. */
+async function readEnvironment(dial: Dial, signal: AbortSignal): Promise<Record<string, string>> {
+  const files = createFiles({ dial, workdir: "/" });
+  const told = Buffer.from(await readBytes(files, inside.environment, { signal })).toString();
+  const pairs = told.split("\0").filter((pair) => pair.includes("="));
+  return Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
 }

@@ -72,6 +72,7 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
       imageId,
       store,
       key: randomBytes(keyBytes).toString("hex"),
+      environment: {},
       run: null,
     }),
     capture: async (box) => hold(await capture(box)),
@@ -79,9 +80,14 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
     end: runs.end,
     stop,
     ended: { run: null },
-    async sleep(box) {
-      await stop(box);
+    async sleep(box, isDue) {
+      const origin = await capture(box);
+      // It may have been used while the snapshot was taken.
+      if (!(await isDue())) return false;
+      boxes.update(box, origin);
+      await runs.end(box);
       boxes.update(box, { run: null });
+      return true;
     },
     async wake(box) {
       boxes.update(box, { run: runs.plan(box.id) });

@@ -15,8 +15,9 @@ const settingsSchema = z.object({
 export type KeeperSettings = z.output<typeof settingsSchema>;
 
 const variable = "SLIPWAY_MODAL_KEEPER";
-/** What Node and gRPC need of the caller's environment. */
-const passed = /^(PATH|HOME|TMPDIR|LANG|LC_.*|TZ|NODE_.*|SSL_CERT_.*|(https?|grpc|no|all)_proxy)$/i;
+/** What Node and gRPC need of the caller's environment, and what names its package registries. */
+const passed =
+  /^(PATH|HOME|TMPDIR|LANG|LC_.*|TZ|NODE_.*|SSL_CERT_.*|(https?|grpc|no|all)_proxy|npm_config_registry|PIP_(EXTRA_)?INDEX_URL)$/i;
 
 /**
  * The environment of the keeper's process, which holds the credentials: everybody on the machine can read arguments.

@@ -92,7 +92,10 @@ export function createRuntime(parts: RuntimeParts): LocalRuntime {
     end,
     stop: end,
     ended: { process: null, cgroups: [] },
-    sleep: (box) => hold.freeze(box),
+    async sleep(box) {
+      await hold.freeze(box);
+      return true;
+    },
     wake: (box) => hold.thaw(box),
     removeFiles: (id) => parts.removeTree(layout.box(id).root),
     processes: async (box) => (await hold.processes(box)).length,

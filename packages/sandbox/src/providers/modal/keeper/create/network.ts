@@ -11,16 +11,16 @@ const registryHosts = [
 ] as const;
 
 /**
- * A policy as Modal keeps it. One that allows nothing is an allow-list that reaches nothing: a sandbox whose network is
+ * A policy as Modal keeps it, `ownRegistries` being the hosts of the packages that this machine is set to. One that allows nothing is an allow-list that reaches nothing: a sandbox whose network is
  * blocked can have no tunnel.
  */
-export function allowlistsOf({
-  domains,
-  cidrs,
-  registries,
-}: Pick<NetworkPolicy, "domains" | "cidrs" | "registries">): Required<SandboxUpdateNetworkPolicyParams> {
+export function allowlistsOf(
+  { domains, cidrs, registries }: Pick<NetworkPolicy, "domains" | "cidrs" | "registries">,
+  ownRegistries: readonly string[],
+): Required<SandboxUpdateNetworkPolicyParams> {
+  const packages = registries ? [...registryHosts, ...ownRegistries] : [];
   return {
-    outboundDomainAllowlist: [...new Set([...domains, ...(registries ? registryHosts : [])])],
+    outboundDomainAllowlist: [...new Set([...domains, ...packages])],
     outboundCidrAllowlist: [...cidrs],
   };
 }

@@ -21,6 +21,7 @@ export interface CreateParts {
   /** Of every sandbox of this keeper. */
   readonly tags: Readonly<Record<string, string>>;
   readonly regions: readonly string[];
+  readonly registries: readonly string[];
   /** The directory of our programs in the store. */
   readonly programs: string;
 }
@@ -30,6 +31,7 @@ export function paramsOf({
   run,
   tags,
   regions,
+  registries,
   programs,
 }: CreateParts): SandboxCreateParams & { name: string } {
   const { request, network } = record;
@@ -49,11 +51,11 @@ export function paramsOf({
     ...(regions.length > 0 && { regions: [...regions] }),
     env: environmentOf(record),
     encryptedPorts: [linkPort, ...previewPorts(request).map(({ publicPort }) => publicPort)],
-    ...allowlistsOf(network),
+    ...allowlistsOf(network, registries),
   };
 }
 
-export function tagsOf(id: SandboxId, name: string): Record<string, string> {
+function tagsOf(id: SandboxId, name: string): Record<string, string> {
   return { "slipway-sandbox": id, [runTag]: name };
 }
 

@@ -1,6 +1,6 @@
 import { commandUid, inside } from "../../inside.ts";
 
-const { root, store, tools, state, workdir } = inside;
+const { root, store, tools, state, workdir, environment } = inside;
 const identity = `--reuid ${commandUid} --regid ${commandUid} --clear-groups`;
 
 /**
@@ -21,6 +21,8 @@ if ! setpriv ${identity} mkdir -p -- "$SLIPWAY_WORKDIR" 2> /dev/null; then
   mkdir -p -- "$SLIPWAY_WORKDIR"
   chown ${commandUid}:${commandUid} -- "$SLIPWAY_WORKDIR"
 fi
+env -0 | grep -zv '^\\(SLIPWAY_\\|MODAL_\\|HOME=\\|USER=\\|LOGNAME=\\|PWD=\\|OLDPWD=\\|SHLVL=\\|SHELL=\\|TERM=\\|HOSTNAME=\\|_=\\)' > ${environment}.new || true
+mv ${environment}.new ${environment}
 here=$(dirname -- "$0")
 export SLIPWAY_LINK_AGENT="$here/agent"
 cd /
