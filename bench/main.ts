@@ -7,7 +7,7 @@ const suites: Record<string, () => Promise<{ run(report: Report, only: ReadonlyS
   gateway: () => import("./gateway.ts"),
   loop: () => import("./loop.ts"),
   build: () => import("./build.ts"),
-  storage: () => import("./storage.ts"),
+  modal: () => import("./modal.ts"),
 };
 
 const { values, positionals } = parseArgs({

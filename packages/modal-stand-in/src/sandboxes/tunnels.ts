@@ -23,7 +23,7 @@ export interface TunnelParts {
 }
 
 /** Whoever has sent all may still read. */
-const halfOpen = { allowHalfOpen: true };
+const halfOpen = { allowHalfOpen: true, noDelay: true };
 
 /** The name in the tunnels' certificate. */
 export const tunnelHost = "localhost";

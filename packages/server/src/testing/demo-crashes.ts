@@ -25,9 +25,9 @@ const usualEvents = 500;
 /** No recovery takes so long, nor does any command of the app. */
 const stuckMs = 400_000;
 /** What is removed once a build has ended is gone by then. */
-const soon = { timeout: 60_000, interval: 500 };
+export const soon = { timeout: 60_000, interval: 500 };
 /** A preview whose sandbox was killed last is brought up when it is looked at, after half a minute, and once more if that fails. */
-const shown = { timeout: 300_000, interval: 500 };
+export const shown = { timeout: 300_000, interval: 500 };
 
 /** So many processes are killed in all. */
 export function testDemoCrashes(crashes: number): void {
@@ -71,7 +71,7 @@ export function testPaidCrashes(faults: readonly DemoFault[]): void {
 }
 
 /** As git sees what the demo's agents make when nothing goes wrong. */
-async function treeWithoutFaults(): Promise<string> {
+export async function treeWithoutFaults(): Promise<string> {
   const run = promisify(execFile);
   const directory = await mkdtemp(join(tmpdir(), "slipway-demo-tree-"));
   try {
@@ -133,7 +133,7 @@ function faultOf(number: number): DemoFault {
   return order[(number - 1) % demoFaults.length] ?? "server";
 }
 
-function watchBuild(world: DemoWorld, id: BuildId) {
+export function watchBuild(world: DemoWorld, id: BuildId) {
   const { store } = world;
   let seen = 0;
   let movedAt = Date.now();
@@ -162,6 +162,6 @@ function watchBuild(world: DemoWorld, id: BuildId) {
   };
 }
 
-async function tell(world: DemoWorld, id: BuildId): Promise<string> {
+export async function tell(world: DemoWorld, id: BuildId): Promise<string> {
   return `${await tellStuck(world, id)}\nthe server says: ${world.log()}`;
 }

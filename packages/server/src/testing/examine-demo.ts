@@ -149,6 +149,7 @@ async function examineGates({ store }: DemoWorld, { id }: DemoBuildEnd): Promise
 }
 
 interface Entry {
+  readonly kind: "model" | "compute";
   readonly usage: string | null;
   readonly spentMicroUsd: number | null;
   readonly end: string | null;
@@ -163,13 +164,14 @@ async function examineMoney({ store, database, price }: DemoWorld, { id, request
   const tables = database.queries.withTables<{ ledgerEntries: Entry & { readonly build: string } }>();
   const entries = await tables
     .selectFrom("ledgerEntries")
-    .select(["usage", "spentMicroUsd", "end", "estimated"])
+    .select(["kind", "usage", "spentMicroUsd", "end", "estimated"])
     .where("build", "=", id)
     .execute();
   const { spentMicroUsd, reservedMicroUsd } = await store.ledger.balance(id);
   expect(reservedMicroUsd).toBe(0);
   expect(spentMicroUsd).toBe(entries.reduce((sum, entry) => sum + (entry.spentMicroUsd ?? 0), 0));
-  const [counted, cutOff] = [entries.filter(({ estimated }) => !estimated), entries.filter((one) => one.estimated)];
+  const ofModels = entries.filter(({ kind }) => kind === "model");
+  const [counted, cutOff] = [ofModels.filter(({ estimated }) => !estimated), ofModels.filter((one) => one.estimated)];
   const billed = new Map(requests.map(({ usage }) => [usage.input, usage]));
   for (const { usage, spentMicroUsd: spent } of counted) {
     const told = z.object({ input: z.int(), output: z.int() }).parse(JSON.parse(usage ?? "null"));

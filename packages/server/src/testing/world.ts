@@ -4,6 +4,7 @@ import type { StorePart } from "./world/store.ts";
 /** What a world may have, in the order in which it is opened: each part may stand on those before it. */
 const parts = {
   registry: async () => (await import("../work/workspaces/testing.ts")).openRegistry,
+  standIn: async () => (await import("./world/stand-in.ts")).openStandIn,
   sandboxes: async () => (await import("./world/sandboxes.ts")).openSandboxes,
   server: async () => (await import("./world/server.ts")).openServer,
   demo: async () => (await import("./world/demo.ts")).openDemo,

@@ -31,6 +31,8 @@ export interface Boxes<R extends SandboxRecord = SandboxRecord> {
 export interface BoxHooks<R extends SandboxRecord> {
   onChange(box: Box<R>): void;
   onForget(box: Box<R>): void;
+  /** When the sandbox came into the state by its provider's own books; undefined: now. */
+  cameAt?(box: Box<R>, state: SandboxState | "destroyed"): number | undefined;
 }
 
 export function openBoxes<R extends SandboxRecord>(
@@ -49,6 +51,10 @@ export function openBoxes<R extends SandboxRecord>(
   };
   for (const record of readRecords<R>(layout.records.sandboxes)) hold(upToDate(record));
 
+  const timeOf = (box: Box<R>, state: SandboxState | "destroyed") => {
+    const at = hooks.cameAt?.(box, state);
+    return at === undefined ? {} : { at };
+  };
   const update = (box: Box<R>, change: Partial<R>) => {
     if (condemned.has(box) || boxes.get(box.id) !== box) throw sandboxNotFound(box.id);
     box.record = { ...box.record, ...change };
@@ -73,8 +79,9 @@ export function openBoxes<R extends SandboxRecord>(
     update,
     setState(box, state, reason, change) {
       const from = box.record.state;
+      const time = timeOf(box, state);
       update(box, { ...change, state, reason, stateChangedAt: clock.now() } as Partial<R>);
-      events.append({ type: "sandbox.state_changed", sandbox: box.id, from, to: state, reason });
+      events.append({ type: "sandbox.state_changed", sandbox: box.id, from, to: state, reason, ...time });
     },
     condemn(box, change) {
       condemned.add(box);
@@ -85,7 +92,7 @@ export function openBoxes<R extends SandboxRecord>(
       removeRecord(layout.sandboxRecord(box.id));
       boxes.delete(box.id);
       hooks.onForget(box);
-      events.append({ type: "sandbox.destroyed", sandbox: box.id, reason });
+      events.append({ type: "sandbox.destroyed", sandbox: box.id, reason, ...timeOf(box, "destroyed") });
     },
     exclusive(box, operation) {
       const result = box.queue.then(async () => {

@@ -1,7 +1,8 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, statSync, truncateSync } from "node:fs";
 import type { SandboxEvent } from "@slipway/contract";
 
-type Unnumbered<E> = E extends SandboxEvent ? Omit<E, "sequence" | "at"> : never;
+/** It is of now, unless it says when it happened. */
+type Unnumbered<E> = E extends SandboxEvent ? Omit<E, "sequence" | "at"> & Partial<Pick<E, "at">> : never;
 export type NewSandboxEvent = Unnumbered<SandboxEvent>;
 
 export interface EventLog {

@@ -19,6 +19,9 @@ export const inside = {
 /** Runs every command. */
 export const commandUid = 1000;
 
+/** The tag with the name of a sandbox's start. */
+export const runTag = "slipway-run";
+
 export const linkPort = 61_000;
 /** The tunnel of the n-th open port leads to this port and the n-th after it. */
 const firstPreviewPort = 61_001;

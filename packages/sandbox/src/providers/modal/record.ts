@@ -16,6 +16,8 @@ export interface Run {
   /** Modal's id; null until it has answered. */
   readonly sandboxId: string | null;
   readonly askedAt: number;
+  /** By Modal's books, which its bill goes by. Null until it has answered. */
+  readonly startedAt: number | null;
   readonly link: Address | null;
   /** The tunnels of the open ports. */
   readonly previews: Readonly<Record<string, Address>>;

@@ -8,11 +8,13 @@ import { fileURLToPath } from "node:url";
 import { createClient } from "@slipway/client";
 import { type ComputePrices, serverFiles } from "@slipway/contract";
 import { openProvider } from "@slipway/sandbox/open";
+import { readSandboxSettings } from "@slipway/sandbox/settings";
 import { demoBuild } from "../../../../../examples/demo-build/demo-build.ts";
 import { isAlive, type ProcessIdentity } from "../../work/repository/quarantine/process.ts";
 import { startBilledModel } from "../billed-model.ts";
 import { descendantsOf, processesOf, sandboxesOf } from "../processes.ts";
 import type { Place } from "./place.ts";
+import type { StandInPart } from "./stand-in.ts";
 
 export const demoFaults = ["server", "keeper", "runner", "sandbox"] as const;
 export type DemoFault = (typeof demoFaults)[number];
@@ -22,10 +24,13 @@ const price = { input: 3, output: 15 };
 const model = "demo-build";
 const shownLogBytes = 8000;
 
-/** The server as the command line starts it, on a state directory of its own, with the demo's model beside it. */
+/**
+ * The server as the command line starts it, on a state directory of its own, with the demo's model beside it. In a world with a
+ * stand-in for Modal its sandboxes run there.
+ */
 export async function openDemo(
   { compute = {} }: { readonly compute?: ComputePrices },
-  { directory }: Place,
+  { directory, standIn, modalEnvironment = {} }: Place & Partial<StandInPart>,
   held: AsyncDisposableStack,
 ) {
   const stateDirectory = join(directory, "state");
@@ -39,8 +44,11 @@ export async function openDemo(
     SLIPWAY_PRICES: writePrices(join(directory, "prices.json"), compute),
     ANTHROPIC_BASE_URL: billed.baseUrl,
     ANTHROPIC_API_KEY: "none",
+    ...modalEnvironment,
+    ...(standIn !== undefined && { NODE_EXTRA_CA_CERTS: standIn.caFile }),
   };
-  const provider = await openProvider({ stateDir: stateDirectory, environment: process.env });
+  const { settings } = readSandboxSettings(modalEnvironment);
+  const provider = await openProvider({ ...settings, stateDir: stateDirectory, environment: process.env });
   let server = await startServer(environment, logPath);
   let ending: Promise<void> | undefined;
   const endAll = async () => {
@@ -67,6 +75,7 @@ export async function openDemo(
       server = await startServer(environment, logPath);
       return `the server, ${pid}`;
     }
+    if (fault === "sandbox" && standIn !== undefined) return await vanish(standIn, chance);
     const found = targets[fault](stateDirectory);
     const target = found[Math.floor(chance * found.length)];
     if (target === undefined || !isAlive(target)) return undefined;
@@ -88,6 +97,15 @@ export async function openDemo(
     /** The end of the server's log. */
     log: () => readFileSync(logPath, "utf8").slice(-shownLogBytes),
   };
+}
+
+/** One at Modal is gone, as when its machine fails. */
+async function vanish({ running, faults }: StandInPart["standIn"], chance: number): Promise<string | undefined> {
+  const all = running();
+  const id = all[Math.floor(chance * all.length)];
+  if (id === undefined) return undefined;
+  await faults.vanish(id, "failed");
+  return `the sandbox ${id} at Modal`;
 }
 
 /** As the demo's: settings of whoever runs the tests are left out. */
@@ -145,5 +163,7 @@ const targets: Readonly<Record<Exclude<DemoFault, "server">, (stateDirectory: st
 };
 
 function keepersOf(stateDirectory: string) {
-  return processesOf(stateDirectory).filter(({ argv }) => argv.join(" ").trim() === `slipway-keeper ${stateDirectory}`);
+  return processesOf(stateDirectory).filter(({ argv }) =>
+    argv.join(" ").startsWith(`slipway-keeper ${stateDirectory}`),
+  );
 }

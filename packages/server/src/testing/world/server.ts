@@ -39,7 +39,7 @@ export async function openServer(
     name: driver.holder,
     slots: 100,
     buildDefaults: {},
-    provider: "local",
+    provider: provider.name,
     database: { url: `file:${join(directory, "slipway.db")}` },
     models: modelSettings(stateDirectory),
   };

@@ -64,6 +64,8 @@ function compose(
       watching.forget(box);
       onChange();
     },
+    cameAt: (box, state) =>
+      state === "running" ? (box.record.run?.startedAt ?? undefined) : runtime.runs.takeEnd(box.id),
   });
   const account = openAccount(settings, clock);
   const slots = createSlots(settings.maxConcurrent);

@@ -28,6 +28,8 @@ export interface Runs {
   /** Tells the program inside when the sandbox ends. Fails when it cannot be reached. */
   keep(box: Box<SandboxRecord>, signal?: AbortSignal): Promise<void>;
   handle(box: Box<SandboxRecord>): Promise<Sandbox>;
+  /** When its last start ended by Modal's books, until that is taken. Undefined: they do not say. */
+  takeEnd(id: SandboxId): number | undefined;
 }
 
 export interface RunParts {
@@ -50,6 +52,8 @@ const startLimitMs = 5 * 60_000;
 export function createRuns(parts: RunParts): Runs {
   const { account, boxes, clock, images, links, slots, store } = parts;
 
+  const ends = new Map<SandboxId, number>();
+
   const found: Runs["found"] = async (box, sandboxId) => {
     const { run } = box.record;
     if (run === null) return;
@@ -64,7 +68,8 @@ export function createRuns(parts: RunParts): Runs {
       return address === null ? [] : [[String(port), address] as const];
     });
     const link = addressAt(linkPort);
-    boxes.update(box, { run: { ...run, sandboxId, link, previews: Object.fromEntries(previews) } });
+    const startedAt = run.startedAt ?? (await account.times(run.name))?.startedAt ?? null;
+    boxes.update(box, { run: { ...run, sandboxId, startedAt, link, previews: Object.fromEntries(previews) } });
     links.changed(box.id);
   };
   const keep: Runs["keep"] = (box, signal) =>
@@ -93,6 +98,7 @@ export function createRuns(parts: RunParts): Runs {
       name: `${id}-${randomBytes(4).toString("hex")}`,
       sandboxId: null,
       askedAt: clock.now(),
+      startedAt: null,
       link: null,
       previews: {},
     }),
@@ -119,6 +125,14 @@ export function createRuns(parts: RunParts): Runs {
       const sandboxId = run.sandboxId ?? (await account.find(run.name))?.sandboxId;
       if (sandboxId !== undefined) await account.terminate(sandboxId);
       slots.release(run.name);
+      // Without it, it ended now.
+      const endedAt = (await account.times(run.name).catch(() => undefined))?.endedAt;
+      if (endedAt != null) ends.set(id, endedAt);
+    },
+    takeEnd(id) {
+      const endedAt = ends.get(id);
+      ends.delete(id);
+      return endedAt;
     },
     found,
     keep,

@@ -14,7 +14,8 @@ import { browse, warmUp } from "./browse.ts";
 import { look } from "./look.ts";
 import { measure } from "./measure.ts";
 
-const { chromium }: typeof Playwright = createRequire(import.meta.url)("../playwright-core");
+// Beside the place that this program was called at: a tool directory may be a link.
+const { chromium }: typeof Playwright = createRequire(process.argv[1] ?? import.meta.url)("../playwright-core");
 const [socket = "", port = "", checkMs = ""] = process.argv.slice(2);
 const origin = `http://localhost:${port}`;
 const maxAnswerCharacters = 20_000;

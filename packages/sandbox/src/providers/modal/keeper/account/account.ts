@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type App, type Image, ModalClient, type Sandbox, type SandboxCreateParams } from "modal";
 import { throwIfAborted } from "../../../../abort.ts";
 import type { Clock } from "../../../../keeper/clock.ts";
+import { runTag } from "../../inside.ts";
 import type { KeeperSettings } from "../settings.ts";
 import { withBackOff } from "./back-off.ts";
 import { type Asked, isNotFound, isTaken, modalError } from "./errors.ts";
@@ -24,6 +25,8 @@ export interface Account {
   terminate(sandboxId: string): Promise<void>;
   /** Null while it runs; undefined when Modal knows nothing of it. */
   exitCode(sandboxId: string): Promise<number | null | undefined>;
+  /** When it ran, by Modal's books; undefined when Modal knows nothing of it. */
+  times(name: string): Promise<Times | undefined>;
   /** The id of an image of its present files, which stays until it is deleted. */
   snapshot(sandbox: Sandbox): Promise<string>;
   build(image: (client: ModalClient) => Image, onOutput: (text: string) => void): Promise<string>;
@@ -33,6 +36,12 @@ export interface Account {
   deleteImage(imageId: string): Promise<void>;
   /** Any other call. */
   ask<T>(doing: string, call: () => Promise<T>, asked?: Asked, signal?: AbortSignal): Promise<T>;
+}
+
+export interface Times {
+  readonly startedAt: number | null;
+  /** Null while it runs. */
+  readonly endedAt: number | null;
 }
 
 const snapshotLimitMs = 10 * 60_000;
@@ -126,6 +135,19 @@ export function openAccount({ tokenId, tokenSecret, environment, app }: KeeperSe
       throw modalError(new Error(`it still runs ${terminateLimitMs / 1000} s later`), "other", `end ${id}`);
     },
     exitCode,
+    async times(name) {
+      const { appId } = await ourApp();
+      const tags = [{ tagName: runTag, tagValue: name }];
+      const request = { appId, beforeTimestamp: 0, environmentName: environment ?? "", includeFinished: true, tags };
+      // The SDK has no call for it. Sandboxes with a GPU are in the other list.
+      const { sandboxes } = await ask(`look up when ${name} ran`, async () => {
+        const listed = await client.cpClient.sandboxListV2(request);
+        return listed.sandboxes.length > 0 ? listed : await client.cpClient.sandboxList(request);
+      });
+      const [found] = sandboxes;
+      if (found?.taskInfo === undefined) return undefined;
+      return { startedAt: inMs(found.taskInfo.startedAt), endedAt: inMs(found.taskInfo.finishedAt) };
+    },
     async snapshot(running) {
       const taken = await ask(`snapshot ${running.sandboxId}`, () =>
         running.snapshotFilesystem({ ttlMs: null, timeoutMs: snapshotLimitMs }),
@@ -147,6 +169,10 @@ export function openAccount({ tokenId, tokenSecret, environment, app }: KeeperSe
       ask(`delete ${imageId}`, async () => void (await orMissing(() => client.images.delete(imageId)))),
     ask,
   };
+}
+
+function inMs(seconds: number): number | null {
+  return seconds > 0 ? Math.round(seconds * 1000) : null;
 }
 
 type Middleware = NonNullable<NonNullable<ConstructorParameters<typeof ModalClient>[0]>["grpcMiddleware"]>[number];

@@ -34,7 +34,7 @@ test("a sandbox asks for what it may use, for its key alone, and ends itself aft
     secrets: { TOKEN: "hidden" },
     labels: { build: "bld_1", long: "x".repeat(500) },
   });
-  const run = { name: "sbx_1-ab", sandboxId: null, askedAt: 0, link: null, previews: {} };
+  const run = { name: "sbx_1-ab", sandboxId: null, askedAt: 0, startedAt: null, link: null, previews: {} };
   const own = { imageId: "im-1", store: [], key: "00".repeat(32), environment: {}, run };
   const record = { ...recordFixture({ request, network: request.network, expiresAt: 5000 }), ...own };
   const tags = { "slipway-owner": "me" };

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { maxLifetimeMs, type SandboxId } from "@slipway/contract";
 import type { SandboxCreateParams } from "modal";
-import { commandUid, inside, linkPort, previewPorts } from "../../inside.ts";
+import { commandUid, inside, linkPort, previewPorts, runTag } from "../../inside.ts";
 import type { Run, SandboxRecord } from "../../record.ts";
 import { checkGpu } from "./gpu.ts";
 import { allowlistsOf } from "./network.ts";
@@ -56,7 +56,7 @@ export function paramsOf({
 }
 
 function tagsOf(id: SandboxId, name: string): Record<string, string> {
-  return { "slipway-sandbox": id, "slipway-run": name };
+  return { "slipway-sandbox": id, [runTag]: name };
 }
 
 /** So that a person who looks at Modal's pages sees whose a sandbox is: its build, its attempt. */
