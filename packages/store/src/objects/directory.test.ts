@@ -22,6 +22,18 @@ test("objects are plain files that only their owner can read, and copies share t
   expect(readdirSync(join(root, draftsDirectory))).toEqual([]);
 });
 
+test("nobody else can put anything beside the storage, whatever the umask", async () => {
+  const umask = process.umask(0);
+  try {
+    await openDirectoryStorage(join(directory, "home/state/storage"));
+  } finally {
+    process.umask(umask);
+  }
+  for (const path of ["home", "home/state", "home/state/storage"]) {
+    expect(statSync(join(directory, path)).mode & 0o022).toBe(0);
+  }
+});
+
 test("what a killed process had begun is removed a day later", async () => {
   const root = join(directory, "abandoned");
   await openDirectoryStorage(root);

@@ -22,7 +22,7 @@ export async function openDirectoryStorage(root: string): Promise<ObjectStorage>
   const drafts = join(root, draftsDirectory);
   await storing(root, async () => {
     // The parent may be the state directory, which others must be able to pass through.
-    await mkdir(dirname(root), { recursive: true });
+    await mkdir(dirname(root), { recursive: true, mode: 0o711 });
     await mkdir(root, { recursive: true, mode: 0o700 });
     await mkdir(drafts, { recursive: true, mode: 0o700 });
     await removeAbandoned(drafts);

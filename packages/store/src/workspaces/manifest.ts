@@ -39,13 +39,18 @@ export function formatManifest({ entries, ...head }: Manifest): string {
 
 /** Whoever can write to the bucket can write a manifest: its paths are checked like any other input. */
 export function parseManifest(text: string, version: string): Manifest {
-  let parsed: z.ZodSafeParseResult<Manifest>;
+  let json: { readonly entries?: { readonly length?: unknown } } | null;
   try {
-    parsed = manifestSchema.safeParse(JSON.parse(text));
+    json = JSON.parse(text);
   } catch (cause) {
     throw damaged(version, "it is no JSON", cause);
   }
-  if (!parsed.success) throw damaged(version, z.prettifyError(parsed.error).slice(0, 300));
+  // Before each entry gets its own mistake.
+  if (Number(json?.entries?.length) > maxEntries) throw damaged(version, `it has more than ${maxEntries} entries`);
+  const parsed = manifestSchema.safeParse(json);
+  if (!parsed.success) {
+    throw damaged(version, z.prettifyError(new z.ZodError(parsed.error.issues.slice(0, 3))).slice(0, 300));
+  }
   if (parsed.data.version !== version) throw damaged(version, `it is of version ${parsed.data.version}`);
   checkTree(parsed.data.entries, (mistake) => damaged(version, mistake));
   return parsed.data;

@@ -33,8 +33,8 @@ export async function listTree(sandbox: SandboxTree, directory: string, options:
     const entry = entryOf(info, path);
     if (entry === undefined) leftOut.push(path);
     else entries.push(entry);
-    if (entries.length > maxEntries) {
-      throw new SlipwayError("too_large", `${directory} holds more than ${maxEntries} files and directories.`);
+    if (entries.length + leftOut.length > maxEntries) {
+      throw new SlipwayError("too_large", `${directory} holds more than ${maxEntries} entries.`);
     }
   }
   entries.sort((a, b) => (a.path < b.path ? -1 : 1));

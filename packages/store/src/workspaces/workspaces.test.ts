@@ -189,6 +189,18 @@ describe("plain objects of others", () => {
   });
 });
 
+test("a sandbox that lists pipes without end is not listened to for ever", async () => {
+  const { workspace } = await fresh();
+  const tree = new MemoryTree();
+  let listed = 0;
+  tree.files.list = async function* () {
+    for (; listed < 1_000_000; listed++)
+      yield { path: `/w/${listed}`, type: "other", mode: 0o644, size: 0, modifiedAt: 0, symlinkTarget: null };
+  };
+  await expectCode(workspace.sync(tree, "/w"), "too_large");
+  expect(listed).toBeLessThan(600_000);
+});
+
 describe("a version", () => {
   test("whose bytes or manifest were changed is refused, and nothing of it is taken as right", async () => {
     const { directory, workspace } = await fresh();
@@ -210,6 +222,9 @@ describe("a version", () => {
       writeFileSync(manifest, broken);
       await expectCode(workspace.hydrate(new MemoryTree(), "/w"), "storage_damaged");
     }
+    writeFileSync(manifest, JSON.stringify({ ...JSON.parse(text), entries: new Array(500_001).fill(0) }));
+    const tooMany = { code: "storage_damaged", message: expect.stringContaining("more than 500000 entries") };
+    await expect(workspace.hydrate(new MemoryTree(), "/w")).rejects.toMatchObject(tooMany);
   });
 
   test("can be deleted, whichever others share its files", async () => {
