@@ -12,7 +12,7 @@ export interface ConnectionQueue {
 /** Untrusted programs choose how many connections they make: it cuts those past the limit. */
 export function createConnectionQueue(mostConnections = 256): ConnectionQueue {
   const open = new Set<Duplex>();
-  const waiting: Duplex[] = [];
+  const waiting = new Set<Duplex>();
   const closing = new AbortController();
   let changed = Promise.withResolvers<void>();
   const notify = () => {
@@ -23,17 +23,25 @@ export function createConnectionQueue(mostConnections = 256): ConnectionQueue {
     push(connection) {
       connection.on("error", () => connection.destroy());
       if (closing.signal.aborted || open.size >= mostConnections) return void connection.destroy();
-      open.add(connection.once("close", () => open.delete(connection)));
-      waiting.push(connection);
+      open.add(connection);
+      waiting.add(connection);
+      connection.once("close", () => {
+        open.delete(connection);
+        waiting.delete(connection);
+      });
       notify();
     },
     async *take(signal) {
       const stop = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
       stop.addEventListener("abort", notify, { once: true });
       while (!stop.aborted) {
-        const connection = waiting.shift();
-        if (connection === undefined) await changed.promise;
-        else if (!connection.destroyed) yield connection;
+        const [connection] = waiting;
+        if (connection === undefined) {
+          await changed.promise;
+          continue;
+        }
+        waiting.delete(connection);
+        if (!connection.destroyed) yield connection;
       }
     },
     close() {

@@ -44,3 +44,11 @@ test("what a killed process had begun is removed a day later", async () => {
   await openDirectoryStorage(root);
   expect(readdirSync(join(root, draftsDirectory))).toEqual(["young"]);
 });
+
+test("some of the disk stays free, whatever is sent", async () => {
+  const root = join(directory, "floor");
+  const storage = await openDirectoryStorage(root, Number.MAX_SAFE_INTEGER);
+  for (const write of [storage.put("a", "content"), storage.create("b", "content")])
+    await expect(write).rejects.toMatchObject({ code: "out_of_disk" });
+  expect(readdirSync(join(root, draftsDirectory))).toEqual([]);
+});

@@ -1,6 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { constants, type Dirent } from "node:fs";
-import { copyFile, link, lstat, mkdir, open, readdir, readFile, rename, rmdir, stat, unlink } from "node:fs/promises";
+import {
+  copyFile,
+  link,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rmdir,
+  stat,
+  statfs,
+  unlink,
+} from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import {
@@ -15,10 +28,13 @@ import {
 } from "./storage.ts";
 
 const abandonedMs = 24 * 3_600_000;
+/** Of the disk, whatever sandboxes send. Looked at each time that this much was written. */
+const usualMinFreeBytes = 1024 ** 3;
+const lookAfterBytes = 64 * 1024 ** 2;
 const readBytes = 256 * 1024;
 
 /** Objects are files that only their owner can read and nobody writes: copies share their bytes by hard links. */
-export async function openDirectoryStorage(root: string): Promise<ObjectStorage> {
+export async function openDirectoryStorage(root: string, minFreeBytes = usualMinFreeBytes): Promise<ObjectStorage> {
   const drafts = join(root, draftsDirectory);
   await storing(root, async () => {
     // The parent may be the state directory, which others must be able to pass through.
@@ -43,14 +59,14 @@ export async function openDirectoryStorage(root: string): Promise<ObjectStorage>
       storing(key, async () => {
         let size = 0;
         await publish(key, async (draft) => {
-          size = await writeDraft(draft, content, signal);
+          size = await writeDraft(draft, content, { minFreeBytes, signal });
         });
         return { size };
       }),
     create: (key, content) =>
       storing(key, async () => {
         try {
-          await publish(key, (draft) => writeDraft(draft, content).then(() => undefined), link);
+          await publish(key, (draft) => writeDraft(draft, content, { minFreeBytes }).then(() => undefined), link);
         } catch (error) {
           if (codeOf(error) !== "EEXIST" || !(await readFile(at(key))).equals(Buffer.from(content))) throw error;
         }
@@ -86,16 +102,32 @@ export async function openDirectoryStorage(root: string): Promise<ObjectStorage>
   };
 }
 
-async function writeDraft(draft: string, content: ObjectContent, signal?: AbortSignal): Promise<number> {
+async function writeDraft(
+  draft: string,
+  content: ObjectContent,
+  { minFreeBytes, signal }: { readonly minFreeBytes: number; readonly signal?: AbortSignal | undefined },
+): Promise<number> {
   await using file = await open(draft, "wx", 0o400);
   let size = 0;
+  let lookAt = 0;
   const parts = typeof content === "string" || content instanceof Uint8Array ? [Buffer.from(content)] : content;
   for await (const part of parts) {
     signal?.throwIfAborted();
+    if (size >= lookAt) {
+      await requireFree(draft, minFreeBytes);
+      lookAt = size + lookAfterBytes;
+    }
     await file.writeFile(part);
     size += part.length;
   }
   return size;
+}
+
+async function requireFree(path: string, minFreeBytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(path);
+  if (bavail * bsize >= minFreeBytes) return;
+  const mebibytes = Math.round(minFreeBytes / 1024 ** 2);
+  throw new SlipwayError("out_of_disk", `SLIPWAY_STORAGE: less than ${mebibytes} MB of its disk are free.`);
 }
 
 /** A delete may remove an empty parent in between. */

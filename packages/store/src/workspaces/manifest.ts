@@ -85,12 +85,14 @@ export function pathMistake(path: string): string | undefined {
   // What a file name that is no UTF-8 is decoded to: the file could not be found again by it.
   if (path.includes("\ufffd") || !path.isWellFormed()) return "its name is not valid UTF-8";
   if (Buffer.byteLength(path) > maxPathBytes) return `its path has more than ${maxPathBytes} bytes`;
+  if (parts.length > maxPathParts) return `it lies more than ${maxPathParts} directories deep`;
   if (parts.some((part) => Buffer.byteLength(part) > 255)) return "a part of its path has more than 255 bytes";
   return undefined;
 }
 
 /** Of the 1,024 bytes of an object's key, the rest is for the place and the version. */
 const maxPathBytes = 800;
+const maxPathParts = 100;
 
 function damaged(version: string, mistake: string, cause?: unknown): SlipwayError {
   return new SlipwayError("storage_damaged", `The manifest of version ${version} cannot be used: ${mistake}.`, {

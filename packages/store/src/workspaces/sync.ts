@@ -1,9 +1,9 @@
-import { hasCode } from "@slipway/contract";
+import { hasCode, SlipwayError } from "@slipway/contract";
 import type { CallOptions } from "@slipway/sandbox";
 import { collect, type ObjectStorage } from "../objects/storage.ts";
 import type { FileEntry, Manifest } from "./manifest.ts";
 import { findUnchanged, type ListedEntry, listTree, type SandboxTree } from "./sandbox-tree.ts";
-import { listVersions, readManifest } from "./versions.ts";
+import { listVersions, readManifest, syncLimitMs } from "./versions.ts";
 import { type VersionWriter, type WrittenVersion, writeVersion } from "./write-version.ts";
 
 export interface SyncResult extends WrittenVersion {
@@ -15,6 +15,23 @@ export interface SyncResult extends WrittenVersion {
 
 /** Makes a version of a sandbox's directory. Only the content of files that the newest version does not have travels. */
 export async function syncVersion(
+  storage: ObjectStorage,
+  sandbox: SandboxTree,
+  directory: string,
+  { signal }: CallOptions,
+  limit = AbortSignal.timeout(syncLimitMs),
+): Promise<SyncResult> {
+  try {
+    const ending = signal === undefined ? limit : AbortSignal.any([signal, limit]);
+    return await syncTree(storage, sandbox, directory, { signal: ending });
+  } catch (error) {
+    if (!limit.aborted || signal?.aborted) throw error;
+    const message = `The sync took more than ${syncLimitMs / 3_600_000} hours.`;
+    throw new SlipwayError("storage_unavailable", message, { cause: error });
+  }
+}
+
+async function syncTree(
   storage: ObjectStorage,
   sandbox: SandboxTree,
   directory: string,

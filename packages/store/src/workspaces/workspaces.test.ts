@@ -7,6 +7,7 @@ import { expectCode, keysOf } from "../objects/conformance/suite.ts";
 import { openDirectoryStorage } from "../objects/directory.ts";
 import type { ObjectStorage } from "../objects/storage.ts";
 import { MemoryTree } from "../testing/memory-tree.ts";
+import { syncVersion } from "./sync.ts";
 import { newVersionId, versionTimeMs } from "./version-id.ts";
 import { unfinishedKey } from "./versions.ts";
 import { createWorkspace } from "./workspaces.ts";
@@ -43,6 +44,27 @@ describe("a sync", () => {
     const back = new MemoryTree();
     expect(await workspace.hydrate(back, "/w")).toMatchObject({ version });
     expect(back.content()).toEqual(odd.content());
+  });
+
+  test("ends at its time limit, whatever the sandbox goes on to send, and leaves nothing", async () => {
+    const { storage, workspace } = await fresh();
+    const tree = new MemoryTree().put("endless", Buffer.alloc(2 * 1024 * 1024));
+    const limit = new AbortController();
+    tree.files.read = async function* () {
+      for (;;) {
+        yield Buffer.alloc(1024);
+        limit.abort();
+      }
+    };
+    await expectCode(syncVersion(storage, tree, "/w", {}, limit.signal), "storage_unavailable");
+    expect(await workspace.versions()).toEqual([]);
+    expect(await keysOf(storage, "versions/")).toEqual([]);
+  });
+
+  test("refuses a tree that is too deep", async () => {
+    const { workspace } = await fresh();
+    const deep = new MemoryTree().put(`${"d/".repeat(100)}file`, "x");
+    await expectCode(workspace.sync(deep, "/w"), "file_not_storable");
   });
 
   test("sends only what changed, and nothing when nothing has", async () => {

@@ -114,8 +114,8 @@ export function openImages(parts: ImageParts): Images {
         ({ imageId, isOwn, usedAt }) => !used.has(imageId) && (isOwn || clock.now() - usedAt > unusedMs),
       );
       for (const record of garbage) {
-        // Left to Modal, whose images of the same steps others may use.
-        if (record.store.length > 0) await account.deleteImage(record.imageId);
+        // All others are shared over the account: by their steps, or by the name of what is in them.
+        if (record.isOwn) await account.deleteImage(record.imageId);
         remove(record);
       }
       return garbage.length;
