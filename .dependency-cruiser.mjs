@@ -83,10 +83,12 @@ export default {
     {
       name: "cli-uses-client-contract-and-what-runs-agents",
       comment:
-        "The command line is a face; it makes sandboxes, models and runs itself only where there is no server for that.",
+        "The command line is a face; it makes sandboxes, models, runs and files of the storage itself only where there is no server for that.",
       severity: "error",
       from: { path: "^packages/cli/", pathNot: tests },
-      to: { path: "^packages/(?!(cli|client|contract|sandbox|gateway|agent-host)/)" },
+      to: {
+        path: "^packages/(?!(cli|client|contract|sandbox|gateway|agent-host)/|store/src/(objects|workspaces)/)",
+      },
     },
     {
       name: "runner-knows-contract",

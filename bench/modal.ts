@@ -11,6 +11,7 @@ import type { OwnedSandbox, SandboxProvider } from "@slipway/sandbox";
 import { openProvider } from "@slipway/sandbox/open";
 import { readSandboxSettings } from "@slipway/sandbox/settings";
 import { inTurn, percentile, type Report, ratio } from "./measure.ts";
+import { syncVersusFull } from "./storage.ts";
 
 interface Bench {
   readonly standIn: ModalStandIn;
@@ -29,6 +30,7 @@ const figures: Record<string, (bench: Bench) => Promise<void>> = {
   reattach_100_s: reattachHundred,
   burst_200_s: burstOfTwoHundred,
   channel_event_p99_ms: channelEvents,
+  sync_unchanged_vs_full: ({ report }) => syncVersusFull(report),
 };
 
 export async function run(report: Report, only: ReadonlySet<string>): Promise<void> {

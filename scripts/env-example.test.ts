@@ -6,7 +6,7 @@ const read = (path: string) => readFileSync(fileURLToPath(new URL(`../${path}`, 
 const example = read(".env.example");
 const schemas = ["cli/src/input/config.ts", "server/src/config.ts", "gateway/src/settings/settings.ts"]
   .concat("gateway/src/settings/endpoints.ts", "sandbox/src/providers/settings.ts")
-  .concat("sandbox/src/providers/modal-settings.ts")
+  .concat("sandbox/src/providers/modal-settings.ts", "store/src/objects/settings.ts")
   .map((path) => read(`packages/${path}`));
 const roles = /modelRoles = \[([^\]]*)\]/.exec(read("packages/contract/src/runs/models.ts"))?.[1] ?? "";
 const roleVariables = [...roles.matchAll(/"([a-z0-9-]+)"/g)].map(

@@ -27,6 +27,12 @@ const programs = [
   { command: "python3", packages: ["python3"], for: "test", why: "runs small programs inside sandboxes" },
   { command: "redis-server", packages: ["redis-server"], for: "test", why: "carries messages of the bridge" },
   { command: "pg_ctlcluster", packages: ["postgresql"], for: "test", why: "holds the records of the store" },
+  {
+    command: "radosgw",
+    packages: ["radosgw", "ceph-mon", "ceph-osd", "ceph-common"],
+    for: "test",
+    why: "is a real S3 server",
+  },
   { command: "setpriv", packages: ["util-linux"], for: "test", why: "runs tests as an ordinary user" },
 ];
 

@@ -43,6 +43,8 @@ export async function bundleProgram(name, entryPoint) {
 async function readLatest(index, file) {
   try {
     const { directory, stamps } = JSON.parse(await readFile(index, "utf8"));
+    // A copied checkout brings the index of another one.
+    if (dirname(directory) !== dirname(index)) return undefined;
     await stat(join(directory, file));
     const now = await stampsOf(Object.keys(stamps));
     return Object.entries(stamps).every(([path, stamp]) => now[path] === stamp) ? directory : undefined;

@@ -2,6 +2,7 @@ import type { Client } from "@slipway/client";
 import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { ProviderName } from "@slipway/sandbox/settings";
+import type { Workspaces } from "@slipway/store/workspaces";
 import type { Arguments, Context, HostFinding, Interrupts } from "./input/command.ts";
 import type { Settings } from "./input/config.ts";
 import type { ConnectOptions } from "./server/connect.ts";
@@ -55,6 +56,7 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
   const { io, args, interrupts, out, err, surroundings = realSurroundings } = parts;
   const json = args.flag("json");
   let provider: Promise<SandboxProvider> | undefined;
+  let storage: Promise<Workspaces> | undefined;
   const progress = json ? silentProgress : createProgress(err, painter(err, io.env));
   const settings = async () => (await import("./input/config.ts")).readSettings(io.env);
   const stateDir = async () => (await import("./input/config.ts")).readStateDir(io.env);
@@ -72,6 +74,12 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
       const known = given === undefined ? settings() : Promise.resolve(given);
       provider ??= known.then((wanted) => surroundings.openProvider(wanted, io.env, tools));
       return provider;
+    },
+    storage() {
+      storage ??= settings().then(async (known) =>
+        (await import("@slipway/store/workspaces")).openWorkspaces(known.storage),
+      );
+      return storage;
     },
     inspectProvider: (name, known) =>
       surroundings.inspectProvider(name, known, { environment: io.env, signal: interrupts.signal }),
@@ -100,9 +108,11 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
       await err.write(`${err.isTerminal ? harmlessLines(line) : line}\n`);
     },
     async [Symbol.asyncDispose]() {
-      // A provider that failed to open has been reported already.
-      const opened = await provider?.catch(() => undefined);
-      await opened?.[Symbol.asyncDispose]();
+      // What failed to open has been reported already.
+      for (const opening of [provider, storage]) {
+        const opened = await opening?.catch(() => undefined);
+        await opened?.[Symbol.asyncDispose]();
+      }
     },
   };
 }

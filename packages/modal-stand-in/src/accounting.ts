@@ -68,7 +68,7 @@ export function createAccounting(prices: Prices, now: () => number, metered: () 
   };
 }
 
-export function priced(one: Metered, prices: Prices, nowMs: number): Usage {
+function priced(one: Metered, prices: Prices, nowMs: number): Usage {
   const seconds = Math.max(0, (one.endedAtMs ?? nowMs) - one.startedAtMs) / 1000;
   const gpu = one.gpu === null ? 0 : (prices.gpu[one.gpu.type] ?? 0) * one.gpu.count;
   const usd = (one.cpu * prices.cpu + (one.memoryMib / 1024) * prices.memoryGib + gpu) * seconds;

@@ -10,6 +10,9 @@ import { readSandboxSettings } from "@slipway/sandbox/settings";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type ModalStandIn, startModalStandIn } from "./stand-in.ts";
 
+// Two images are built.
+vi.setConfig({ testTimeout: 400_000 });
+
 const directory = mkdtempSync("/var/tmp/slipway-deploy-modal-");
 const stateDir = join(directory, "state");
 let standIn: ModalStandIn;
@@ -28,7 +31,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await provider?.[Symbol.asyncDispose]();
   // A keeper without sandboxes and callers leaves by itself.
-  await vi.waitFor(async () => expect(await keepers()).toEqual([]));
+  await vi.waitFor(async () => expect(await keepers()).toEqual([]), { timeout: 60_000 });
   await standIn?.[Symbol.asyncDispose]();
   rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
 });

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { CompatServiceDefinition } from "nice-grpc";
 import { type CallContext, createServer, type ServerMiddlewareCall, Status } from "nice-grpc";
 import type { Codecs } from "./codecs.ts";
-import type { FaultPlan, Refusal } from "./faults.ts";
+import type { FaultPlan, Refusal } from "./fault-plan.ts";
 import { type Front, openFront } from "./front.ts";
 import { asRefusal, refusal } from "./refuse.ts";
 import type { Tokens } from "./tokens.ts";

@@ -42,6 +42,23 @@ export const imageOptions: OptionSpecs = {
   run: { value: "command", multiple: true, help: "Shell command to run as root when the image is built" },
 };
 
+export const placeArgument: ArgumentSpec = {
+  name: "place",
+  help: "Workspace name, projects/<user>/<project>, shared, or s3://bucket/prefix",
+};
+
+/** Files of the storage that a sandbox starts with. */
+export const storageOptions: OptionSpecs = {
+  workspace: { value: "name|s3://...", help: "Start with the files of this workspace, in the workdir" },
+  version: { value: "version", help: "Version of the workspace", default: "the newest" },
+  volume: {
+    value: "user/project",
+    multiple: true,
+    help: "Start with the files of this volume, in /projects/<user>/<project>",
+  },
+  shared: { help: "Start with a read-only copy of the shared files, in /shared" },
+};
+
 /** What a create and a fork share. */
 export const sandboxOptions: OptionSpecs = {
   cpu: { value: "number", help: "CPUs", default: "2" },

@@ -5,6 +5,7 @@ import { machineCommands, maintenanceCommands } from "./provider/table.ts";
 import { networkCommands, programCommands } from "./sandbox/exec/table.ts";
 import { fileCommands, snapshotCommands } from "./sandbox/files/table.ts";
 import { lifecycleCommands } from "./sandbox/table-lifecycle.ts";
+import { storageCommands } from "./storage/table.ts";
 
 /** Every command, in the order of the help. Help, parsing and suggestions are made from this. */
 export const groups: readonly CommandGroup[] = [
@@ -15,6 +16,7 @@ export const groups: readonly CommandGroup[] = [
   { title: "Ports and network", commands: networkCommands },
   { title: "Files", commands: fileCommands },
   { title: "Snapshots", commands: snapshotCommands },
+  { title: "Storage", commands: storageCommands },
   { title: "Maintenance", commands: maintenanceCommands },
   { title: "Server and machine", commands: machineCommands },
 ];

@@ -3,6 +3,7 @@ import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { Finding } from "@slipway/sandbox/doctor";
 import type { ProviderName } from "@slipway/sandbox/settings";
+import type { Workspaces } from "@slipway/store/workspaces";
 import type { Environment } from "../terminal/environment.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import type { Progress } from "../terminal/progress.ts";
@@ -85,6 +86,8 @@ export interface Context {
   /** Opens it on first use, with that call's tool directories and settings; the program closes it. */
   provider(tools?: Readonly<Record<string, string>>, settings?: Settings): Promise<SandboxProvider>;
   inspectProvider(name: ProviderName, settings: Settings): Promise<readonly HostFinding[]>;
+  /** The storage that outlives sandboxes, opened on first use; the program closes it. */
+  storage(): Promise<Workspaces>;
   /** The directory of the server's socket and log. */
   stateDir(): Promise<string>;
   /** Connects to the server, starting it if needed; `settings` are added to the environment. */

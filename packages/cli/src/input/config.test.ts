@@ -21,6 +21,7 @@ describe("defaults", () => {
       provider: "local",
       because: "neither SANDBOX_PROVIDER nor Modal's credentials are set",
       modal: undefined,
+      storage: { root: { directory: "/home/ann/.local/share/slipway/storage" }, s3: undefined },
       stateDir: "/home/ann/.local/share/slipway",
       sandboxUid: undefined,
       minFreeMb: undefined,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { absolutePath, defaultStateDirectory, readEnvironment, settingsError } from "@slipway/contract";
 import { readSandboxSettings, type SandboxSettings } from "@slipway/sandbox/settings";
+import { type StorageSettings, storageMistakes, storageRules, storageSettings } from "@slipway/store/objects";
 import { z } from "zod";
 import type { Environment } from "../terminal/environment.ts";
 
@@ -10,6 +11,8 @@ export interface Settings extends SandboxSettings {
   readonly stateDir: string;
   /** Holds a directory for each installed agent. */
   readonly agentsDir: string;
+  /** Where files are kept that outlive their sandbox. */
+  readonly storage: StorageSettings;
 }
 
 export interface Host {
@@ -20,16 +23,22 @@ export interface Host {
 const environmentSchema = z.object({
   SLIPWAY_STATE_DIR: absolutePath.optional(),
   SLIPWAY_AGENTS: absolutePath.optional(),
+  ...storageRules,
 });
 
 /** All settings, or one error that names every mistake. */
 export function readSettings(environment: Environment, host: Host = thisHost()): Settings {
   const { settings, mistakes } = readEnvironment(environmentSchema, environment);
   const sandboxes = readSandboxSettings(environment);
-  const wrong = [...mistakes, ...sandboxes.mistakes];
+  const wrong = [...mistakes, ...sandboxes.mistakes, ...storageMistakes(settings)];
   if (wrong.length > 0) throw settingsError(wrong);
   const stateDir = settings.SLIPWAY_STATE_DIR ?? defaultStateDir(environment, host);
-  return { ...sandboxes.settings, stateDir, agentsDir: settings.SLIPWAY_AGENTS ?? join(stateDir, "agents") };
+  return {
+    ...sandboxes.settings,
+    stateDir,
+    agentsDir: settings.SLIPWAY_AGENTS ?? join(stateDir, "agents"),
+    storage: storageSettings(settings, stateDir),
+  };
 }
 
 function thisHost(): Host {

@@ -210,6 +210,31 @@ export const errorTable = {
     action: "Read what the install said, then correct the manifest or the lock file.",
   },
   main_moved: { status: 409, retry: "later", action: "Read main again, then merge on top of it." },
+  object_not_found: { status: 404, retry: "never", action: "List the objects to see which exist." },
+  object_exists: { status: 409, retry: "never", action: "Choose another name, or delete the object first." },
+  invalid_object_key: { status: 400, retry: "never", action: "Choose a name that the message allows." },
+  storage_refused: {
+    status: 502,
+    retry: "never",
+    action: "Correct the setting that the message names: SLIPWAY_STORAGE, or one of those that begin with AWS_.",
+  },
+  storage_unavailable: {
+    status: 503,
+    retry: "later",
+    action: "Check SLIPWAY_STORAGE and AWS_ENDPOINT_URL_S3, and that the storage can be reached; then try again.",
+  },
+  storage_unfit: {
+    status: 501,
+    retry: "never",
+    action: "Use storage that supports conditional writes (If-None-Match), such as S3 or a newer server.",
+  },
+  storage_damaged: {
+    status: 502,
+    retry: "never",
+    action: "Use another version; what the storage holds is not what was written.",
+  },
+  version_not_found: { status: 404, retry: "never", action: "List the versions: slipway storage versions <place>." },
+  file_not_storable: { status: 422, retry: "never", action: "Rename or remove the file that the message names." },
   aborted: { status: 499, retry: "later", action: "The caller gave up on the call." },
   internal: { status: 500, retry: "never", action: "Report it with the message." },
 } as const satisfies Record<string, ErrorEntry>;

@@ -20,4 +20,9 @@ export interface BoxRequest {
   readonly memoryMb?: number | undefined;
   readonly ports: readonly number[];
   readonly network: CreateSandboxInput["network"];
+  /** How long it may stay at most. The stand-in ends it earlier, unless it was killed itself. */
+  readonly lifetimeMs: number;
 }
+
+/** For work of the stand-in's own, such as an image's build. */
+export const workLifetimeMs = 60 * 60_000;

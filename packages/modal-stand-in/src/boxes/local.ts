@@ -47,7 +47,7 @@ async function openState(environment: Readonly<Record<string, string | undefined
   return { directory, stateDir, provider: await openProvider({ stateDir, environment }) };
 }
 
-function toLocal({ snapshot, environment, cpu, memoryMb, ports, network }: BoxRequest) {
+function toLocal({ snapshot, environment, cpu, memoryMb, ports, network, lifetimeMs }: BoxRequest) {
   const { cpu: cpuLimit, memoryMb: memoryLimit } = limitsSchema.shape;
   return {
     ...(snapshot === null ? { image: "host" as const } : { snapshot }),
@@ -57,8 +57,7 @@ function toLocal({ snapshot, environment, cpu, memoryMb, ports, network }: BoxRe
     ports: [...ports],
     network,
     processes,
-    // The stand-in's own clock ends a sandbox; this is for one whose stand-in was killed.
-    lifetimeMs: maxLifetimeMs,
+    lifetimeMs: Math.min(lifetimeMs, maxLifetimeMs),
     idleMs: null,
     onEnd: "destroy" as const,
     ...(cpu !== undefined && cpuLimit.safeParse(cpu).success && { cpu }),

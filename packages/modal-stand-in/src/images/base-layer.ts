@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { SnapshotId } from "@slipway/contract";
 import { run } from "@slipway/sandbox";
-import type { Boxes } from "../boxes/boxes.ts";
+import { type Boxes, workLifetimeMs } from "../boxes/boxes.ts";
 
 const list = "/usr/local/share/modal-stand-in/packages";
 
@@ -47,7 +47,13 @@ command -v python > /dev/null || ! command -v python3 > /dev/null || ln -s "$(co
 /** What every image from a registry starts from: this machine's root, with an apt-get that installs nothing. */
 export async function makeBaseLayer(boxes: Boxes): Promise<SnapshotId> {
   const packages = boxes.hasProcesses ? await installedPackages() : [];
-  const box = await boxes.create({ snapshot: null, environment: {}, ports: [], network: {} });
+  const box = await boxes.create({
+    snapshot: null,
+    environment: {},
+    ports: [],
+    network: {},
+    lifetimeMs: workLifetimeMs,
+  });
   try {
     const { exitCode, stderr } = await run(box, ["sh", "-ec", setUp], { input: packages.join("\n") });
     if (exitCode !== 0 && exitCode !== null) throw new Error(`The base layer cannot be made: ${stderr}`);

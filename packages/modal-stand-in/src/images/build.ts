@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { SnapshotId } from "@slipway/contract";
 import type { Exec } from "@slipway/sandbox";
-import type { Box, Boxes } from "../boxes/boxes.ts";
+import { type Box, type Boxes, workLifetimeMs } from "../boxes/boxes.ts";
 import type { StoredTree } from "../objects/stored-tree.ts";
 import type { Instruction } from "./dockerfile.ts";
 
@@ -39,6 +39,7 @@ export async function buildImage(
       environment: {},
       ports: [],
       network: { registries: true },
+      lifetimeMs: workLifetimeMs,
     });
     return box;
   };

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { SlipwayError, type SnapshotId } from "@slipway/contract";
 import type { Boxes } from "../boxes/boxes.ts";
 import type { Clock } from "../clock.ts";
-import type { FaultPlan } from "../faults.ts";
+import type { FaultPlan } from "../fault-plan.ts";
 import { newModalId } from "../ids.ts";
 import type { Secrets } from "../objects/secrets.ts";
 import { found, notFound } from "../refuse.ts";
@@ -54,7 +54,8 @@ export function createImages({ boxes, secrets, clock, faults }: Parts): Images {
     return image;
   };
   const remove = async (id: string) => {
-    const image = imageOf(id);
+    const image = images.get(id);
+    if (image === undefined) throw notFound(`No Image with ID '${id}' found`);
     images.delete(id);
     for (const map of [byContent, tags]) for (const [key, value] of map) if (value === id) map.delete(key);
     const isUsed = [...images.values()].some(({ snapshot }) => snapshot === image.snapshot);

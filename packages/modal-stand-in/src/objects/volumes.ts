@@ -63,7 +63,7 @@ export function createVolumes(directory: string): Volumes {
 }
 
 /** A path inside a volume, without a way out of it. */
-export function subPathOf(subPath = ""): string {
+function subPathOf(subPath = ""): string {
   const parts = subPath.split("/").filter((part) => part !== "" && part !== ".");
   if (parts.includes("..") || subPath.includes("\0")) throw invalid(`Invalid sub path: ${subPath}`);
   return parts.join("/");

@@ -4,7 +4,7 @@ import type { Boxes } from "../boxes/boxes.ts";
 import type { Certificates } from "../certificates.ts";
 import type { Clock } from "../clock.ts";
 import { startCommand } from "../execs/command.ts";
-import type { FaultPlan } from "../faults.ts";
+import type { FaultPlan } from "../fault-plan.ts";
 import { newModalId, newSandboxId } from "../ids.ts";
 import type { Images } from "../images/images.ts";
 import type { Secrets } from "../objects/secrets.ts";
@@ -57,6 +57,7 @@ export async function createSandbox(
     ...limitsOf(request),
     ports: portsOf(request),
     network: localPolicy(definition.networkAccess),
+    lifetimeMs: definition.timeoutSecs * 1000 + graceMs,
   });
   undo.defer(async () => void (await box.destroy()));
   if (definition.workdir !== undefined) await run(box, ["mkdir", "-p", "--", workdir]);
@@ -169,6 +170,9 @@ function limitsOf({ definition: { resources } }: SandboxCreateRequest) {
   const cpu = milliCpuMax > 0 ? milliCpuMax : Math.max(milliCpu, usualMilliCpu);
   return { cpu: cpu / 1000, memoryMb: memoryMbMax > 0 ? memoryMbMax : Math.max(memoryMb, usualMemoryMb) };
 }
+
+/** For the stand-in to end a sandbox in its own way. */
+const graceMs = 10 * 60_000;
 
 const usualMilliCpu = 2000;
 const usualMemoryMb = 4096;

@@ -43,6 +43,8 @@ export interface AgentCall extends Disposable {
 
 /** Above this, queued frames pause the connection. */
 const fullBytes = 1024 * 1024;
+/** What a frame costs besides its content. */
+const frameBytes = 128;
 
 export async function openCall(
   dial: Dial,
@@ -69,7 +71,7 @@ function createCall(socket: Duplex, signal: AbortSignal | undefined): AgentCall 
   };
   const add = (type: number, payload: Buffer) => {
     queue.push({ type, payload });
-    queuedBytes += payload.length;
+    queuedBytes += frameBytes + payload.length;
   };
   const decoder = new FrameDecoder({ stream: add, frame: add });
   const fail = (error: Error) => {
@@ -100,7 +102,7 @@ function createCall(socket: Duplex, signal: AbortSignal | undefined): AgentCall 
         if (failure !== null) throw failure;
         const frame = queue.shift();
         if (frame !== undefined) {
-          queuedBytes -= frame.payload.length;
+          queuedBytes -= frameBytes + frame.payload.length;
           if (queuedBytes < fullBytes && socket.isPaused()) socket.resume();
           return frame;
         }

@@ -115,11 +115,13 @@ export function describeFiles(c: Conformance): void {
         [`${place}/.hidden`]: "",
         [`${place}/sub/b.ts`]: "",
         [`${place}/sub/c.js`]: "",
+        [`${place}/sub/line\nbreak`]: "",
       });
       expect(await names(c, place)).toEqual([`${place}/.hidden`, `${place}/a.ts`, `${place}/sub`]);
       expect(await names(c, place, "**/*.ts")).toEqual([`${place}/a.ts`, `${place}/sub/b.ts`]);
       expect(await names(c, place, "*.ts")).toEqual([`${place}/a.ts`]);
-      expect(await names(c, place, "sub/*")).toEqual([`${place}/sub/b.ts`, `${place}/sub/c.js`]);
+      expect(await names(c, place, "sub/?.*")).toEqual([`${place}/sub/b.ts`, `${place}/sub/c.js`]);
+      expect(await names(c, place, "**")).toContain(`${place}/sub/line\nbreak`);
     });
 
     test("an empty directory lists nothing", async () => {

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 
@@ -11,10 +11,9 @@ export type DeploymentRecord = Readonly<z.output<typeof recordSchema>>;
 
 const file = (stateDir: string, provider: string) => join(stateDir, `deployed-${provider}.json`);
 
-/** Remembers that a provider was proven from this state directory. Only a hint for `slipway doctor`. */
+/** Remembers that a provider was proven from this state directory, which it has made. Only a hint for `slipway doctor`. */
 export async function keepDeployment(stateDir: string, provider: string, record: DeploymentRecord): Promise<void> {
   const path = file(stateDir, provider);
-  await mkdir(stateDir, { recursive: true, mode: 0o700 });
   await writeFile(`${path}.new`, JSON.stringify(record), { mode: 0o600 });
   await rename(`${path}.new`, path);
 }

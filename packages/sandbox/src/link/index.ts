@@ -1,3 +1,3 @@
 export { buildLink } from "./build.ts";
 export { keyBytes, previewToken } from "./handshake.ts";
-export { type Link, type LinkOptions, openLink } from "./link.ts";
+export { type Link, openLink } from "./link.ts";

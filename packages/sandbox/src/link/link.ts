@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
+import { z } from "zod";
 import { throwIfAborted } from "../abort.ts";
 import type { Dial } from "../agent/connection.ts";
 import type { ExecLogs } from "../agent/exec/logs.ts";
@@ -23,12 +24,14 @@ export interface Link extends AsyncDisposable {
   onState(listener: (state: "connected" | "lost") => void): void;
 }
 
-export interface LinkOptions {
+interface LinkOptions {
   /** Opens a raw byte stream to the link's port inside, for instance TLS to a tunnel. */
   readonly open: (signal: AbortSignal) => Promise<Duplex>;
   /** Of this sandbox. */
   readonly key: Buffer;
 }
+
+const statusSchema = z.object({ channel: z.string().startsWith("/") });
 
 /** Reconnects by itself, for ever; a heartbeat finds dead connections. */
 export function openLink({ open, key }: LinkOptions): Link {
@@ -64,7 +67,7 @@ export function openLink({ open, key }: LinkOptions): Link {
     },
     logs: logsOver(ask),
     async openChannel({ signal } = {}) {
-      const { channel: inside } = JSON.parse(await answerOf(ask, "/status", { signal })) as { channel: string };
+      const { channel: inside } = await answerOf(ask, "/status", statusSchema, { signal });
       const channel = await openLinkChannel({ open, key, inside, onClose: () => channels.delete(channel) }, signal);
       channels.add(channel);
       return channel;
@@ -73,7 +76,7 @@ export function openLink({ open, key }: LinkOptions): Link {
       if (!Number.isSafeInteger(atMs)) throw new SlipwayError("invalid_request", "atMs is no time in milliseconds.");
       // As a time from now: the sandbox's clock may be another.
       const forMs = Math.max(0, atMs - Date.now());
-      await answerOf(ask, "/remaining", { method: "PUT", body: String(forMs), signal });
+      await answerOf(ask, "/remaining", z.object({}), { method: "PUT", body: String(forMs), signal });
     },
     onState: (listener) => void listeners.add(listener),
     async [Symbol.asyncDispose]() {

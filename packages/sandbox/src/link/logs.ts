@@ -1,6 +1,6 @@
 import { type ClientHttp2Stream, constants } from "node:http2";
-import type { ExecId, ExecInfo } from "@slipway/contract";
-import { hasCode } from "@slipway/contract";
+import { type ExecId, type ExecInfo, execEndReasons, execIdSchema, hasCode } from "@slipway/contract";
+import { z } from "zod";
 import { type ExecLog, wholeFrames } from "../agent/exec/log.ts";
 import type { ExecLogs } from "../agent/exec/logs.ts";
 import { type Ask, answerOf, responseTo } from "./ask.ts";
@@ -9,6 +9,22 @@ import { type Ask, answerOf, responseTo } from "./ask.ts";
 const patienceMs = 5000;
 const mostReadBytes = 1024 * 1024;
 
+const exitSchema = z.object({
+  reason: z.enum(execEndReasons),
+  exitCode: z.number().nullable(),
+  signal: z.string().nullable(),
+  durationMs: z.number(),
+  stdoutBytes: z.number(),
+  stderrBytes: z.number(),
+});
+const infoSchema: z.ZodType<ExecInfo> = z.object({
+  id: execIdSchema,
+  argv: z.array(z.string()),
+  startedAt: z.number(),
+  background: z.boolean(),
+  exit: exitSchema.nullable(),
+});
+
 /** The logs of execs that the link program keeps. While it answers, the sandbox is alive. */
 export function logsOver(ask: Ask): ExecLogs {
   return {
@@ -16,8 +32,8 @@ export function logsOver(ask: Ask): ExecLogs {
       const stream = await openFrames(ask, id, at);
       return stream && readOver(ask, id, at, stream);
     },
-    find: async (id) => JSON.parse(await answerOf(ask, `/logs/${id}`, {})) as ExecInfo | null,
-    list: async () => JSON.parse(await answerOf(ask, "/logs", {})) as ExecInfo[],
+    find: (id) => answerOf(ask, `/logs/${id}`, infoSchema.refine((info) => info.id === id).nullable(), {}),
+    list: () => answerOf(ask, "/logs", z.array(infoSchema), {}),
   };
 }
 

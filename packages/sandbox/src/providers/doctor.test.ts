@@ -6,8 +6,8 @@ import { findDeployment, keepDeployment } from "../deploy/record.ts";
 import { inspectProvider } from "./doctor.ts";
 import { deployTarget, readSandboxSettings } from "./settings.ts";
 
-const stateDir = join(mkdtempSync(join(tmpdir(), "slipway-doctor-")), "state");
-afterAll(() => rmSync(join(stateDir, ".."), { recursive: true }));
+const stateDir = mkdtempSync(join(tmpdir(), "slipway-doctor-"));
+afterAll(() => rmSync(stateDir, { recursive: true }));
 
 const settingsOf = (more: Record<string, string> = {}) =>
   readSandboxSettings({ MODAL_API_TOKEN: "ak-1:as-hidden", MODAL_API_BASE: "http://127.0.0.1:1", ...more }).settings;

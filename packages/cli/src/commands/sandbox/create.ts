@@ -1,4 +1,5 @@
 import type { SandboxProvider } from "@slipway/sandbox";
+import type { Mount } from "@slipway/store/workspaces";
 import type { Context } from "../../input/command.ts";
 import { UsageError } from "../../input/failure.ts";
 import { inOptions } from "../../input/in-options.ts";
@@ -24,6 +25,7 @@ export async function run(context: Context): Promise<void> {
   if (from !== undefined && image !== undefined) {
     throw new UsageError("--snapshot cannot be combined with an image.", "Remove the options that choose an image.");
   }
+  const mounts = await mountsOf(context, choices.workdir);
   const provider = await context.provider();
   const name = choices.labels?.[nameLabel];
   await refuseTakenName(provider, choices, signal);
@@ -31,10 +33,29 @@ export async function run(context: Context): Promise<void> {
   if (image !== undefined) await prepareImage(context, provider, image);
   context.progress.status("creating the sandbox");
   const request = { ...choices, ...times, ...given({ image, user, snapshot }) };
-  const sandbox = await inOptions(request, () => provider.create(request, { signal }));
+  const sandbox = await inOptions(request, async () => {
+    if (mounts.length === 0) return await provider.create(request, { signal });
+    const { createWithStorage } = await import("@slipway/store/workspaces");
+    return await createWithStorage(provider, await context.storage(), { ...request, mounts }, { signal });
+  });
   context.progress.clear();
   await context.result(context.json ? await sandbox.info({ signal }) : null, `${sandbox.id}\n`);
   if (context.out.isTerminal) await context.note(`Open a shell: slipway sandbox shell ${name ?? sandbox.id}`);
+}
+
+/** What the sandbox is to start with of the storage. */
+async function mountsOf({ args }: Context, workdir = "/workspace"): Promise<Mount[]> {
+  const [workspace, version, volumes] = [args.text("workspace"), args.text("version"), args.list("volume")];
+  if (version !== undefined && workspace === undefined) throw new UsageError("--version needs --workspace.");
+  if (workspace === undefined && volumes.length === 0 && !args.flag("shared")) return [];
+  const { parsePlace } = await import("@slipway/store/workspaces");
+  const mounts: Mount[] = volumes.map((volume) => {
+    const place = parsePlace(`projects/${volume}`);
+    return { place, directory: `/projects/${volume}` };
+  });
+  if (workspace !== undefined) mounts.push({ place: parsePlace(workspace), directory: workdir, version });
+  if (args.flag("shared")) mounts.push({ place: { kind: "shared" }, directory: "/shared" });
+  return mounts;
 }
 
 export async function fork(context: Context): Promise<void> {

@@ -1,4 +1,5 @@
 import type { DestroyReceipt, SandboxId } from "@slipway/contract";
+import type { Sandbox } from "@slipway/sandbox";
 import type { Context } from "../../input/command.ts";
 import { describeFailure, type Failure, ownFailure, UsageError } from "../../input/failure.ts";
 import { findSandboxId } from "../../input/resolve.ts";
@@ -42,6 +43,7 @@ async function destroy(context: Context, text: string): Promise<DestroyReceipt |
     const id = await findSandboxId(provider, text, signal);
     context.progress.status(`destroying ${id}`);
     const sandbox = await provider.get(id, { signal });
+    if (context.args.flag("sync")) await syncFirst(context, sandbox);
     return await sandbox.destroy({ signal });
   } catch (error) {
     signal.throwIfAborted();
@@ -51,4 +53,10 @@ async function destroy(context: Context, text: string): Promise<DestroyReceipt |
   } finally {
     context.progress.clear();
   }
+}
+
+async function syncFirst(context: Context, sandbox: Sandbox): Promise<void> {
+  const { syncAll } = await import("../storage/sync.ts");
+  context.progress.status(`syncing ${sandbox.id}`);
+  await syncAll(context, sandbox);
 }

@@ -1,5 +1,5 @@
 import type { Command } from "../../input/command.ts";
-import { idArgument, imageOptions, sandboxOptions } from "../options.ts";
+import { idArgument, imageOptions, sandboxOptions, storageOptions } from "../options.ts";
 
 const transition = (name: "sleep" | "wake" | "stop" | "start") => async () => ({
   run: (await import("./transitions.ts"))[name],
@@ -12,13 +12,18 @@ export const lifecycleCommands: readonly Command[] = [
     options: {
       ...imageOptions,
       snapshot: { value: "snapshot-id", help: "Start from the files of this snapshot" },
+      ...storageOptions,
       user: { value: "agent|root", help: "User that programs run as inside", default: "agent" },
       ...sandboxOptions,
     },
-    notes: ["The network is closed unless --net or --registries opens it."],
+    notes: [
+      "The network is closed unless --net or --registries opens it.",
+      "Files of the storage are copied in; `slipway storage sync` or `sandbox rm --sync` makes a version of them.",
+    ],
     examples: [
       "sandbox create",
       "sandbox create --name web --memory 2g --lifetime 4h --registries",
+      "sandbox create --workspace s3://my-bucket/app --volume ann/shop --shared",
       "sandbox create --image debian --apt ripgrep --net api.example.com,192.0.2.0/24",
     ],
     load: () => import("./create.ts"),
@@ -76,7 +81,12 @@ export const lifecycleCommands: readonly Command[] = [
     aliases: ["sandbox destroy"],
     summary: "Destroy sandboxes with their programs and files, and print receipts",
     arguments: [{ ...idArgument, optional: true, many: true }],
-    options: { all: { short: "a", help: "Destroy all sandboxes" } },
+    options: {
+      all: { short: "a", help: "Destroy all sandboxes" },
+      sync: {
+        help: "First keep the files that came from the storage as a new version; if that fails, destroy nothing",
+      },
+    },
     load: () => import("./rm.ts"),
   },
 ];

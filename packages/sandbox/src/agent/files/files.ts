@@ -48,8 +48,13 @@ export function createFiles({ dial, workdir }: FilesHost): SandboxFiles {
       const n = length === undefined ? undefined : wholeNumber(length, "length");
       using call = await openCall(dial, "r", { p, o: wholeNumber(offset, "offset"), n }, signal);
       await expectDone(call, p);
+      let left = length ?? Number.POSITIVE_INFINITY;
       let frame = await nextFrame(call, p);
-      for (; frame.type === frameType.data; frame = await nextFrame(call, p)) yield frame.payload;
+      for (; frame.type === frameType.data; frame = await nextFrame(call, p)) {
+        left -= frame.payload.length;
+        if (left < 0) throw new MalformedFrame("The agent sent more of a file than was asked for.");
+        yield frame.payload;
+      }
     },
     async write(path, content, { mode, signal } = {}) {
       const p = resolve(path);
@@ -177,7 +182,8 @@ function octal(mode: number | undefined): string | undefined {
 function matcher(glob: string | undefined, directory: string): (path: string) => boolean {
   if (glob === undefined) return () => true;
   try {
-    const matches = picomatch(glob, { dot: true });
+    // A name may have a line break, which a dot of a regular expression leaves out.
+    const matches = picomatch(glob, { dot: true, flags: "s" });
     return (path) => matches(posix.relative(directory, path));
   } catch (cause) {
     throw new SlipwayError("invalid_request", `Invalid glob ${JSON.stringify(glob)}.`, { cause });

@@ -117,3 +117,26 @@ test("without room nothing is created, while what is there can be started, to ma
   await lifecycle.start(record.id, signal);
   expect(boxes.get(record.id).record.state).toBe("running");
 });
+
+test("a sandbox that slept past its end is woken with the time that it had left", async () => {
+  const now = Date.now();
+  const times = { stateChangedAt: now - 3_600_000, expiresAt: now - 1_800_000, endsBy: now - 900_000 };
+  const record = recordFixture({ state: "sleeping", reason: "idle", ...times });
+  writeRecord(layout.sandboxRecord(record.id), record);
+  const ends: number[] = [];
+  let isBroken = true;
+  const { boxes, lifecycle } = setUp({
+    async wake({ record: { expiresAt } }) {
+      ends.push(expiresAt);
+      if (isBroken) throw new SlipwayError("provider_unavailable", "no start");
+    },
+  });
+  await expect(lifecycle.wake(record.id)).rejects.toMatchObject({ code: "provider_unavailable" });
+  expect(boxes.get(record.id).record).toMatchObject({ state: "sleeping", ...times });
+  isBroken = false;
+  await lifecycle.wake(record.id);
+  const woken = boxes.get(record.id).record;
+  expect(woken.state).toBe("running");
+  expect(woken.expiresAt).toBeGreaterThanOrEqual(now + 1_800_000);
+  for (const end of ends) expect(end).toBeGreaterThanOrEqual(now + 1_800_000);
+});

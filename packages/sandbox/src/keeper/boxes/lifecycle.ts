@@ -83,11 +83,19 @@ export function createLifecycle<R extends SandboxRecord, O, P>(parts: LifecycleP
   };
 
   const wakeNow = async (box: Box<R>) => {
-    await runtime.wake(box);
     const { request, stateChangedAt, expiresAt, endsBy } = box.record;
-    const sleptMs = clock.now() - stateChangedAt;
+    const now = clock.now();
+    const sleptMs = now - stateChangedAt;
+    // Before the start: the program inside is told when it ends.
+    boxes.update(box, timesOf<R>(expiresAt + sleptMs, endsBy + sleptMs, now));
+    try {
+      await runtime.wake(box);
+    } catch (error) {
+      boxes.update(box, timesOf<R>(expiresAt, endsBy, stateChangedAt));
+      throw error;
+    }
     box.memory = { ...newMemory(request, clock.now()), toldEnd: box.memory.toldEnd };
-    boxes.setState(box, "running", "woken", timesOf<R>(expiresAt + sleptMs, endsBy + sleptMs));
+    boxes.setState(box, "running", "woken");
     await runtime.extended?.(box);
   };
 
@@ -122,8 +130,9 @@ export function createLifecycle<R extends SandboxRecord, O, P>(parts: LifecycleP
     keepAlive: (id, forMs) =>
       inTurn(id, async (box) => {
         expectState(box, ["running", "sleeping"], "keep alive");
-        const { expiresAt, endsBy } = box.record;
-        boxes.update(box, timesOf<R>(Math.min(Math.max(expiresAt, clock.now() + forMs), endsBy), endsBy));
+        const { expiresAt, endsBy, stateChangedAt } = box.record;
+        const wanted = Math.min(Math.max(expiresAt, clock.now() + forMs), endsBy);
+        boxes.update(box, timesOf<R>(wanted, endsBy, stateChangedAt));
         await runtime.extended?.(box);
         return { expiresAt: box.record.expiresAt };
       }),
@@ -141,8 +150,8 @@ export function createLifecycle<R extends SandboxRecord, O, P>(parts: LifecycleP
 }
 
 /** The compiler does not know that a part of every record is a part of this one. */
-function timesOf<R extends SandboxRecord>(expiresAt: number, endsBy: number): Partial<R> {
-  return { expiresAt, endsBy } as Partial<R>;
+function timesOf<R extends SandboxRecord>(expiresAt: number, endsBy: number, stateChangedAt: number): Partial<R> {
+  return { expiresAt, endsBy, stateChangedAt } as Partial<R>;
 }
 
 function isUp({ record }: Box): boolean {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import { keeperLayout } from "../../keeper/layout.ts";
 import { replaceFile } from "../../state-files.ts";
@@ -30,6 +30,8 @@ export function prepareStateDirectory(layout: Layout): void {
     );
   }
   try {
+    // As the local provider makes it, whose sandboxes pass through it: the next program may use that one.
+    ensure(dirname(layout.root), process.getuid?.() === 0 ? 0o711 : 0o700);
     for (const directory of [layout.root, layout.tools, ...Object.values(layout.records)]) ensure(directory);
   } catch (cause) {
     const message = `Cannot use the state directory ${layout.root}: ${(cause as Error).message}`;
@@ -37,8 +39,8 @@ export function prepareStateDirectory(layout: Layout): void {
   }
 }
 
-function ensure(directory: string): void {
-  if (mkdirSync(directory, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(directory, 0o700);
+function ensure(directory: string, mode = 0o700): void {
+  if (mkdirSync(directory, { recursive: true, mode }) !== undefined) chmodSync(directory, mode);
 }
 
 /** Only the keeper calls this. */

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { freePort } from "../../testing/free-port.ts";
 
 export interface RedisServer extends AsyncDisposable {
   readonly url: string;
@@ -67,14 +67,4 @@ async function run(directory: string, port: number): Promise<ChildProcess> {
     }
   }
   throw new Error(`redis-server did not start on port ${port}`);
-}
-
-async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const address = listener.address();
-  listener.close();
-  await once(listener, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }

@@ -10,6 +10,7 @@ import {
 import type { SandboxProvider } from "../../../provider.ts";
 import { openProvider } from "../../open.ts";
 import { readSandboxSettings, withoutCredentials } from "../../settings.ts";
+import { modalCapabilities } from "../index.ts";
 
 /** Opens the provider on Modal as programs do, by its settings. */
 export async function openByEnvironment(environment: Environment, stateDir: string): Promise<SandboxProvider> {
@@ -30,12 +31,17 @@ export function modalSettingsOf(environment: Environment) {
  * What the conformance suite needs of an account, be it real or the stand-in's. Processes that the suite starts have this
  * one's environment, so it must hold the same settings.
  */
-export async function modalSubject(environment: Environment): Promise<ConformanceSubject> {
-  using parts = new DisposableStack();
-  const scratch = parts.use(makeScratch());
-  const provider = await openByEnvironment(environment, scratch.stateDir);
-  parts.move();
-  return { capabilities: provider.capabilities, setup: async () => targetOf(provider, scratch) };
+export function modalSubject(environment: Environment): ConformanceSubject {
+  return {
+    capabilities: modalCapabilities,
+    async setup() {
+      using parts = new DisposableStack();
+      const scratch = parts.use(makeScratch());
+      const provider = await openByEnvironment(environment, scratch.stateDir);
+      parts.move();
+      return targetOf(provider, scratch);
+    },
+  };
 }
 
 interface Scratch extends Disposable {

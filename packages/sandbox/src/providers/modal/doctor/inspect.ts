@@ -87,7 +87,8 @@ async function inspectWorkspace({ settings, client, call }: Inspection): Promise
   try {
     workspace = (await client.cpClient.tokenInfoGet({}, call)).workspaceName;
   } catch (error) {
-    const detail = `not told${codeOf(error) === undefined ? "" : ` (gRPC status ${codeOf(error)})`}${inside}`;
+    const code = codeOf(error);
+    const detail = `${code === grpc.unimplemented ? "not told" : `not told: gRPC status ${code ?? "unknown"}`}${inside}`;
     return wanted === undefined
       ? ok(name, detail)
       : warn(name, detail, "Make sure that the token is of MODAL_WORKSPACE.");

@@ -32,16 +32,6 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
   const { account, boxes, held, images, links } = parts;
   const runs = createRuns(parts);
 
-  /** An image of its present files, which replaces the last one in its record. */
-  const capture = async (box: Box<SandboxRecord>): Promise<Origin> => {
-    if (box.record.run !== null) {
-      const origin = { imageId: await account.snapshot(await runs.handle(box)), store: box.record.store };
-      images.keep(origin);
-      return origin;
-    }
-    const { imageId, store } = box.record;
-    return { imageId, store };
-  };
   /** Stops or continues all commands. One that cannot be reached has nobody who hears it, either. */
   const setStopped = async ({ id, record }: Box<SandboxRecord>, stopped: boolean) => {
     if (record.run === null) return;
@@ -49,16 +39,6 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
       using call = await openCall(links.get(record).dial, stopped ? "Z" : "Y", {}, AbortSignal.timeout(linkLimitMs));
       await expectDone(call, id);
     } catch {}
-  };
-  const stop = async (box: Box<SandboxRecord>) => {
-    // What commands said after the snapshot would be in no log.
-    await setStopped(box, true);
-    const origin = await capture(box).catch(async (error: unknown) => {
-      await setStopped(box, false);
-      throw error;
-    });
-    boxes.update(box, origin);
-    await runs.end(box);
   };
   const hold = (origin: Origin): Capture<Origin> => {
     held.set(origin.imageId, (held.get(origin.imageId) ?? 0) + 1);
@@ -74,6 +54,24 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
         isHeld = false;
       },
     };
+  };
+  /** Its present files as an image, which is held before it is known to the garbage collector. */
+  const capture = async (box: Box<SandboxRecord>): Promise<Capture<Origin>> => {
+    const { imageId, store, run } = box.record;
+    if (run === null) return hold({ imageId, store });
+    const files = hold({ imageId: await account.snapshot(await runs.handle(box)), store });
+    images.keep(files.origin);
+    return files;
+  };
+  const stop = async (box: Box<SandboxRecord>) => {
+    // What commands said after the snapshot would be in no log.
+    await setStopped(box, true);
+    using files = await capture(box).catch(async (error: unknown) => {
+      await setStopped(box, false);
+      throw error;
+    });
+    boxes.update(box, files.origin);
+    await runs.end(box);
   };
 
   return {
@@ -92,16 +90,16 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
       environment: {},
       run: null,
     }),
-    capture: async (box) => hold(await capture(box)),
+    capture,
     reserve: (id) => ({ recorded: { run: runs.plan(id) }, start: runs.start }),
     end: runs.end,
     stop,
     ended: { run: null },
     async sleep(box, isDue) {
-      const origin = await capture(box);
+      using files = await capture(box);
       // It may have been used while the snapshot was taken.
       if (!(await isDue())) return false;
-      boxes.update(box, origin);
+      boxes.update(box, files.origin);
       await runs.end(box);
       boxes.update(box, { run: null });
       return true;

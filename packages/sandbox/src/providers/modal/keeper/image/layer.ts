@@ -72,18 +72,29 @@ async function write(account: Account, sandbox: Sandbox, path: string, signal: A
   throw new SlipwayError("image_build_failed", `Slipway's programs cannot be added to the image:\n${output}`);
 }
 
+const commandLimitMs = 5 * 60_000;
+
 async function runIn(
   account: Account,
   sandbox: Sandbox,
   script: string,
 ): Promise<{ exitCode: number; output: string }> {
   return await account.ask("run a command", async () => {
-    const running = await sandbox.exec(["/bin/sh", "-c", script]);
+    const running = await sandbox.exec(["/bin/sh", "-c", script], { timeoutMs: commandLimitMs });
     const [exitCode, stdout, stderr] = await Promise.all([
       running.wait(),
-      running.stdout.readText(),
-      running.stderr.readText(),
+      endOf(running.stdout),
+      endOf(running.stderr),
     ]);
-    return { exitCode, output: (stdout + stderr).slice(-2000) };
+    return { exitCode, output: (stdout + stderr).slice(-mostOutput) };
   });
+}
+
+const mostOutput = 2000;
+
+/** The last characters of a stream: the steps of an image decide what its programs print. */
+export async function endOf(stream: AsyncIterable<string>): Promise<string> {
+  let end = "";
+  for await (const text of stream) end = (end + text).slice(-mostOutput);
+  return end;
 }
