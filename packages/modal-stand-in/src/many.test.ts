@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { setUp } from "./testing.ts";
 
-test("200 sandboxes are created at once", async () => {
+test("200 sandboxes are created at once, are all listed, and are all ended", async () => {
   await using setup = await setUp({ processes: false });
   const { modal, standIn } = setup;
   const app = await modal.apps.fromName("many", { createIfMissing: true });
@@ -10,6 +10,9 @@ test("200 sandboxes are created at once", async () => {
   const sandboxes = await Promise.all(Array.from({ length: 200 }, create));
   expect(new Set(sandboxes.map(({ sandboxId }) => sandboxId)).size).toBe(200);
   expect(standIn.running()).toHaveLength(200);
+  const listed: string[] = [];
+  for await (const { sandboxId } of modal.sandboxes.list({ appId: app.appId })) listed.push(sandboxId);
+  expect(listed.sort()).toEqual(sandboxes.map(({ sandboxId }) => sandboxId).sort());
   await Promise.all(sandboxes.map((sandbox) => sandbox.terminate()));
   expect(standIn.running()).toEqual([]);
 });

@@ -56,6 +56,7 @@ export type SnapshotRecord<O = unknown> = SnapshotInfo & {
 export function newRecord(
   { id, request, tools }: Pick<SandboxRecord, "id" | "request" | "tools">,
   nowMs: number,
+  longestLifeMs?: number,
 ): SandboxRecord {
   return {
     id,
@@ -66,11 +67,19 @@ export function newRecord(
     createdAt: nowMs,
     stateChangedAt: nowMs,
     wasRunning: false,
-    expiresAt: nowMs + request.lifetimeMs,
-    endsBy: nowMs + maxLifetimeMs,
+    ...lifeFrom(nowMs, request, longestLifeMs),
     tools,
     owedSnapshot: null,
   };
+}
+
+/** When a sandbox that starts now ends, and what a keep-alive can move that to. */
+export function lifeFrom(
+  nowMs: number,
+  { lifetimeMs }: Pick<CreateSandbox, "lifetimeMs">,
+  longestLifeMs: number = maxLifetimeMs,
+): Pick<SandboxRecord, "expiresAt" | "endsBy"> {
+  return { expiresAt: nowMs + Math.min(lifetimeMs, longestLifeMs), endsBy: nowMs + longestLifeMs };
 }
 
 export function writeRecord(path: string, record: unknown): void {

@@ -8,6 +8,8 @@ import type { SandboxRecord } from "./record.ts";
  * sandbox's files, `P` what it finds running. For everything that takes a box, the caller holds the box's queue.
  */
 export interface Runtime<R extends SandboxRecord, O, P> {
+  /** The longest that a start may last. Left out: as long as any. */
+  readonly longestLifeMs?: number;
   /** Fails when there is no room for another sandbox. */
   requireRoom(): void;
   /** The files of the request's image. Builds what is missing. */

@@ -29,7 +29,7 @@ export function createCreation<R extends SandboxRecord, O, P>(parts: CreationPar
 
   const launchNew = (wanted: KeeperParams<"create">, origin: O, signal: AbortSignal): Promise<SandboxInfo> => {
     const launch = runtime.reserve(wanted.id);
-    const record = runtime.recordOf(newRecord(wanted, clock.now()), origin);
+    const record = runtime.recordOf(newRecord(wanted, clock.now(), runtime.longestLifeMs), origin);
     const box = boxes.add({ ...record, ...launch.recorded });
     return boxes.exclusive(box, async () => {
       try {

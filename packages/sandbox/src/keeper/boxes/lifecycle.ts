@@ -1,13 +1,5 @@
-import {
-  type DestroyReceipt,
-  hasCode,
-  maxLifetimeMs,
-  newId,
-  type SandboxId,
-  SlipwayError,
-  type StateReason,
-} from "@slipway/contract";
-import { liveStates, type SandboxRecord } from "../record.ts";
+import { type DestroyReceipt, hasCode, newId, type SandboxId, SlipwayError, type StateReason } from "@slipway/contract";
+import { lifeFrom, liveStates, type SandboxRecord } from "../record.ts";
 import { type Box, newMemory } from "./boxes.ts";
 import { type Creation, type CreationParts, createCreation } from "./creation.ts";
 
@@ -74,11 +66,9 @@ export function createLifecycle<R extends SandboxRecord, O, P>(parts: LifecycleP
   const startNow = async (box: Box<R>, signal: AbortSignal) => {
     const before = box.record;
     const launch = runtime.reserve(box.id);
-    const startedAt = clock.now();
     boxes.setState(box, "creating", "requested", {
       ...launch.recorded,
-      expiresAt: startedAt + before.request.lifetimeMs,
-      endsBy: startedAt + maxLifetimeMs,
+      ...lifeFrom(clock.now(), before.request, runtime.longestLifeMs),
     });
     try {
       await launch.start(box, signal);

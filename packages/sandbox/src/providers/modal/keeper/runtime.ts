@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import type { SandboxId, StateReason } from "@slipway/contract";
+import { maxLifetimeMs, type SandboxId, type StateReason } from "@slipway/contract";
+import { expectDone, openCall } from "../../../agent/connection.ts";
 import { readUse } from "../../../agent/use.ts";
 import type { Box } from "../../../keeper/boxes/boxes.ts";
 import type { Capture, Runtime } from "../../../keeper/runtime.ts";
@@ -21,6 +22,8 @@ export interface RuntimeParts extends RunParts {
   readonly tags: Readonly<Record<string, string>>;
 }
 
+/** Its files are kept before Modal ends it. */
+const lastSnapshotMs = 5 * 60_000;
 const linkLimitMs = 20_000;
 /** The program that is the sandbox's command, and the agent. */
 const ownProcesses = 2;
@@ -29,6 +32,14 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
   const { account, boxes, held, images, links } = parts;
   const runs = createRuns(parts);
 
+  /** Stops or continues all commands. One that cannot be reached has nobody who hears it, either. */
+  const setStopped = async ({ id, record }: Box<SandboxRecord>, stopped: boolean) => {
+    if (record.run === null) return;
+    try {
+      using call = await openCall(links.get(record).dial, stopped ? "Z" : "Y", {}, AbortSignal.timeout(linkLimitMs));
+      await expectDone(call, id);
+    } catch {}
+  };
   const hold = (origin: Origin): Capture<Origin> => {
     held.set(origin.imageId, (held.get(origin.imageId) ?? 0) + 1);
     let isHeld = true;
@@ -53,13 +64,19 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
     return files;
   };
   const stop = async (box: Box<SandboxRecord>) => {
-    using files = await capture(box);
+    // What commands said after the snapshot would be in no log.
+    await setStopped(box, true);
+    using files = await capture(box).catch(async (error: unknown) => {
+      await setStopped(box, false);
+      throw error;
+    });
     boxes.update(box, files.origin);
     await runs.end(box);
   };
 
   return {
     runs,
+    longestLifeMs: maxLifetimeMs - lastSnapshotMs,
     requireRoom() {},
     async originOf(request, signal) {
       if (request.gpu !== undefined) checkGpu(request.gpu);
