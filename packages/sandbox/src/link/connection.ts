@@ -33,9 +33,14 @@ export function keepConnected<Session extends Http2Session>(options: ConnectionO
   let failure: unknown;
   const waiting = new Set<(session: Session) => void>();
 
-  const live = async () => {
+  /** How long the session lived. Fails when there was none. */
+  const live = async (): Promise<number> => {
     const made = await attempt(options, closing.signal);
-    if (closing.signal.aborted) return made.destroy();
+    if (closing.signal.aborted) {
+      made.destroy();
+      return 0;
+    }
+    const startedMs = performance.now();
     session = made;
     for (const resolve of waiting) resolve(made);
     waiting.clear();
@@ -43,18 +48,17 @@ export function keepConnected<Session extends Http2Session>(options: ConnectionO
     if (!made.destroyed) await new Promise<void>((resolve) => made.once("close", () => resolve()));
     session = null;
     options.onState?.("lost");
+    return performance.now() - startedMs;
   };
   const run = async () => {
     for (let failures = 0; !closing.signal.aborted; failures++) {
-      const startedMs = performance.now();
       try {
-        await live();
+        if ((await live()) > steadyMs) failures = 0;
         failure = new SlipwayError("provider_unavailable", "The connection to the sandbox was lost.");
       } catch (error) {
         failure = error;
         if (!closing.signal.aborted) options.onFailure?.(error);
       }
-      if (performance.now() - startedMs > steadyMs && session === null) failures = 0;
       await pause(failures, closing.signal);
     }
   };
